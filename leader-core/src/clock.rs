@@ -1,0 +1,109 @@
+//! The clock that decides: it goes on while the machine is suspended, and nobody can set it.
+//!
+//! Linux, Android, OpenBSD: `CLOCK_BOOTTIME`. macOS, FreeBSD, NetBSD: `CLOCK_MONOTONIC`, which there counts suspended time.
+//! Elsewhere: [`std::time::Instant`], which on Windows counts it too. Wall clocks decide nothing.
+
+use std::fmt;
+use std::time::Duration;
+
+/// An instant of the host's boot clock, in nanoseconds since an arbitrary start that all processes of one boot share.
+///
+/// Unlike [`std::time::Instant`] it counts the time that the machine was suspended: a lease must not look valid
+/// after a laptop's lid or a virtual machine's pause.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BootInstant(u64);
+
+impl BootInstant {
+    /// The present.
+    #[inline]
+    #[must_use]
+    pub fn now() -> Self {
+        read()
+    }
+
+    /// The instant `nanos` nanoseconds after the clock's start.
+    #[must_use]
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// Nanoseconds since the clock's start.
+    #[must_use]
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// The time from `earlier` until this instant; zero if `earlier` is later.
+    #[must_use]
+    pub fn saturating_since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+
+    /// This instant moved into the future; stops at the clock's end.
+    #[must_use]
+    pub fn saturating_add(self, by: Duration) -> Self {
+        Self(self.0.saturating_add(nanos(by)))
+    }
+
+    /// This instant moved into the past; stops at the clock's start.
+    #[must_use]
+    pub fn saturating_sub(self, by: Duration) -> Self {
+        Self(self.0.saturating_sub(nanos(by)))
+    }
+}
+
+fn nanos(by: Duration) -> u64 {
+    u64::try_from(by.as_nanos()).unwrap_or(u64::MAX)
+}
+
+impl fmt::Debug for BootInstant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "boot+{:?}", Duration::from_nanos(self.0))
+    }
+}
+
+#[cfg(unix)]
+#[inline]
+fn read() -> BootInstant {
+    use rustix::time::{ClockId, clock_gettime};
+    #[cfg(any(target_os = "linux", target_os = "android", target_os = "openbsd"))]
+    const CLOCK: ClockId = ClockId::Boottime;
+    #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "openbsd")))]
+    const CLOCK: ClockId = ClockId::Monotonic;
+    let t = clock_gettime(CLOCK);
+    // Both parts of a boot clock are never negative.
+    BootInstant(t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64)
+}
+
+#[cfg(not(unix))]
+fn read() -> BootInstant {
+    use std::sync::OnceLock;
+    use std::time::Instant;
+    // One second ahead of zero, so that no reading equals the default value.
+    static START: OnceLock<Instant> = OnceLock::new();
+    let since = START.get_or_init(Instant::now).elapsed();
+    BootInstant(1_000_000_000 + nanos(since))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_never_goes_back() {
+        let mut last = BootInstant::now();
+        for _ in 0..10_000 {
+            let now = BootInstant::now();
+            assert!(now >= last);
+            last = now;
+        }
+    }
+
+    #[test]
+    fn arithmetic_saturates() {
+        let t = BootInstant::from_nanos(5);
+        assert_eq!(t.saturating_sub(Duration::from_secs(1)), BootInstant::from_nanos(0));
+        assert_eq!(t.saturating_since(BootInstant::from_nanos(9)), Duration::ZERO);
+        assert_eq!(t.saturating_add(Duration::MAX), BootInstant::from_nanos(u64::MAX));
+    }
+}

@@ -1,0 +1,1 @@
+//! One test a promise; what interleavings do is for the simulation and the exhaustive model.

@@ -1,0 +1,244 @@
+//! What an election asks of a store, and what a store answers.
+//!
+//! A store executes *batches*: the commands of all groups that are due go out in one round trip, and each is answered on
+//! its own, so that one broken record never fails its neighbours. Anybody's store can be used, by
+//! [`Config::with_store`](crate::Config::with_store); [`testing::conformance`](crate::testing) proves it (feature `testing`).
+
+pub(crate) mod memory;
+mod url;
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use crate::lease::Term;
+use crate::error::StoreError;
+use crate::group::GroupName;
+use crate::identity::{Candidate, Incarnation, InstanceId};
+
+pub use memory::MemoryStore;
+
+/// A boxed future, as a store returns it.
+pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+/// The answers to a batch: one for each command, in the same order.
+pub type Answers = Vec<Result<Answer, StoreError>>;
+
+/// Where leases live: the record of who leads which group, until when.
+///
+/// # Contract
+/// - Each command is atomic, and every acquisition of a group gets a larger [`Term`] than any before it:
+///   `max(stored + 1, floor + 1, the store's wall clock in µs)`, the re-claim of an own lease too.
+/// - At most one candidate holds a lease; a lease ends by itself when its ttl has passed on the store's clock.
+/// - [`Op::Renew`] and [`Op::Release`] act only on the very acquisition they name (id, incarnation and term): a late one
+///   changes nothing.
+/// - A store that may have lost its memory answers [`Answer::Quarantined`] until every lease it may have forgotten has run
+///   out.
+///
+/// # Cancel safety
+/// The driver drops the future of a call that takes too long. What was sent by then may still be executed; what was not
+/// must not be sent any more.
+pub trait LeaseStore: Send + Sync + 'static {
+    /// The store's address for messages, without any password: `sqlite:///var/lib/app/leader.db`.
+    fn address(&self) -> String;
+
+    /// What this store promises, so that start-up can warn.
+    fn guarantees(&self) -> Guarantees;
+
+    /// Called once for each elector before any batch of it: opens what the store needs, and keeps the
+    /// [`Announcer`], through which the store tells of releases until [`disconnect`](Self::disconnect).
+    ///
+    /// # Errors
+    /// A permanent [`StoreError`] fails the start of the elector; after a passing one `connect` is called again.
+    fn connect(&self, session: Session) -> StoreFuture<'_, ()>;
+
+    /// Executes the commands, and answers each in order.
+    ///
+    /// # Errors
+    /// The outer error is for a failure of the whole call: none of the commands was answered. The inner one is for the
+    /// failure of a single command.
+    fn execute(&self, batch: Batch) -> StoreFuture<'_, Answers>;
+
+    /// The elector with this incarnation has ended: forget its announcer and whatever was opened for it.
+    fn disconnect(&self, incarnation: Incarnation) -> StoreFuture<'_, ()>;
+}
+
+/// One elector's tie to a store.
+#[derive(Debug, Clone)]
+pub struct Session {
+    /// The elector.
+    pub candidate: Candidate,
+    /// Its groups.
+    pub groups: Vec<GroupName>,
+    /// Where to announce releases.
+    pub announcer: Announcer,
+    /// How long [`LeaseStore::connect`] may take.
+    pub timeout: Duration,
+}
+
+/// What a store promises beyond the contract of [`LeaseStore`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Guarantees {
+    /// Several processes can share it.
+    pub between_processes: bool,
+    /// Several hosts can share it.
+    pub between_hosts: bool,
+    /// It keeps its records over a restart.
+    pub survives_restart: bool,
+    /// A failover may lose what it had acknowledged.
+    pub loses_acknowledged_writes: bool,
+}
+
+/// Commands that go out in one round trip, at most one for each group.
+#[derive(Debug, Clone)]
+pub struct Batch {
+    /// What to do.
+    pub commands: Vec<Command>,
+    /// How long the call may take, from now; past that the driver drops it.
+    pub timeout: Duration,
+}
+
+/// One command of a batch.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Command {
+    /// The group it is about.
+    pub group: GroupName,
+    /// Who asks.
+    pub candidate: Candidate,
+    /// The asker's ttl: how long a lease that this command sets lasts.
+    pub ttl: Duration,
+    /// What it asks.
+    pub op: Op,
+}
+
+/// The changes of a lease.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// Take the lease if nobody holds it, or take back the own one.
+    Acquire {
+        /// The largest term that this candidate has seen; the store's record is raised to it, also if the answer is no.
+        floor: Term,
+        /// This incarnation still rightly believes in its last lease: only then may it re-seat itself in a quarantine.
+        continues: bool,
+        /// What to do if another incarnation of the same instance id holds the lease.
+        same_id: SameId,
+    },
+    /// Extend the lease of this acquisition.
+    Renew {
+        /// Which acquisition.
+        term: Term,
+    },
+    /// End the lease of this acquisition, and announce it.
+    Release {
+        /// Which acquisition; `None` for whichever this incarnation holds: used once, by an elector that never acquires
+        /// again, when it cannot know whether its last acquire was executed.
+        term: Option<Term>,
+    },
+    /// Tell who holds the lease. Changes nothing.
+    Inspect,
+}
+
+/// What an acquire does with a lease that another incarnation of the same instance id holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SameId {
+    /// Take the seat under a new term and answer [`Answer::Won`], with the time that the old lease had left in
+    /// [`Won::older_lease`].
+    Take,
+    /// Leave it: answer [`Answer::Held`] with [`Held::same_id`].
+    Leave,
+}
+
+/// The answer to one command.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Answer {
+    /// To an acquire: the lease is the candidate's.
+    Won(Won),
+    /// To an acquire: the lease is another's.
+    Held(Held),
+    /// To an acquire: the store may have forgotten leases; nobody gets one until they have run out.
+    Quarantined {
+        /// How long.
+        remaining: Duration,
+        /// What happened, for the log: `the server restarted without its data`.
+        reason: &'static str,
+    },
+    /// To a renew: extended by the ttl.
+    Renewed,
+    /// To a renew: the acquisition it names is over.
+    Lost {
+        /// Another incarnation of the same instance id took it.
+        duplicate: bool,
+    },
+    /// To a release: ended and announced.
+    Released,
+    /// To a release: the acquisition it names was over already.
+    NotHeld,
+    /// To an inspect: the holder, if any.
+    Inspected(Option<Held>),
+}
+
+/// A lease that was won.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Won {
+    /// The number of this acquisition.
+    pub term: Term,
+    /// Won inside a quarantine, by a leader that continues: it counts only if this answer arrives within the old right.
+    pub in_quarantine: bool,
+    /// Time that the lease of another incarnation of the same id had left when this acquisition took its seat; zero
+    /// otherwise. That incarnation may believe in it for so long.
+    pub older_lease: Duration,
+}
+
+/// A lease that somebody holds.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Held {
+    /// Who holds it.
+    pub holder: InstanceId,
+    /// The number of that acquisition, where the record says it.
+    pub term: Option<Term>,
+    /// How long it lasts unless renewed.
+    pub remaining: Duration,
+    /// The holder is another incarnation of the asker's instance id.
+    pub same_id: bool,
+    /// The holder keeps no record of terms (another implementation of the same keys): its release is not announced.
+    pub foreign: bool,
+}
+
+/// Through which a store tells of releases. Cheap to clone; never blocks.
+#[derive(Clone)]
+pub struct Announcer(tokio::sync::mpsc::UnboundedSender<Announcement>);
+
+impl Announcer {
+    pub(crate) fn new() -> (Self, tokio::sync::mpsc::UnboundedReceiver<Announcement>) {
+        let (sender, receiver) = tokio::sync::mpsc::unbounded_channel();
+        (Self(sender), receiver)
+    }
+
+    /// The lease of `group` has become free.
+    pub fn released(&self, group: GroupName) {
+        // A closed channel is an elector that has ended: nobody is left to tell.
+        let _ = self.0.send(Announcement::Released(group));
+    }
+
+    /// Some releases may have been missed (a subscription that was interrupted): every follower asks again.
+    pub fn gap(&self) {
+        let _ = self.0.send(Announcement::Gap);
+    }
+}
+
+impl fmt::Debug for Announcer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Announcer")
+    }
+}
+
+/// What a store tells without being asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Announcement {
+    /// A lease has become free.
+    Released(GroupName),
+    /// Announcements may have been lost.
+    Gap,
+}

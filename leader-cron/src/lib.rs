@@ -1,0 +1,1 @@
+//! Cron jobs that run on exactly one instance of a fleet.

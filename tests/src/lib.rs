@@ -1,0 +1,1 @@
+//! What needs several crates, several processes or a real server.
