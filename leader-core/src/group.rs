@@ -72,7 +72,9 @@ impl serde::Serialize for GroupName {
 
 /// Why a text is not a [`GroupName`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{name}` cannot be a group: {reason}; use 1 to 64 ASCII letters, digits, `.`, `_` or `-`, such as `nightly-cleanup`")]
+#[error(
+    "`{name}` cannot be a group: {reason}; use 1 to 64 ASCII letters, digits, `.`, `_` or `-`, such as `nightly-cleanup`"
+)]
 pub struct InvalidGroupName {
     name: String,
     reason: String,

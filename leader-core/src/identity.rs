@@ -64,7 +64,9 @@ impl serde::Serialize for InstanceId {
 
 /// Why a text is not an [`InstanceId`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{id}` cannot be an instance id: {reason}; use 1 to 256 printable ASCII characters without blanks, such as `worker-3`")]
+#[error(
+    "`{id}` cannot be an instance id: {reason}; use 1 to 256 printable ASCII characters without blanks, such as `worker-3`"
+)]
 pub struct InvalidInstanceId {
     id: String,
     reason: String,

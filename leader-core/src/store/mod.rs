@@ -12,10 +12,10 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use crate::lease::Term;
 use crate::error::StoreError;
 use crate::group::GroupName;
 use crate::identity::{Candidate, Incarnation, InstanceId};
+use crate::lease::Term;
 
 pub use memory::MemoryStore;
 
