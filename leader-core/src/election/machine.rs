@@ -124,6 +124,12 @@ impl Election {
         self.settled
     }
 
+    /// Stays out on purpose, for a time or until resumed.
+    #[must_use]
+    pub fn is_abstaining(&self) -> bool {
+        matches!(self.standing, Standing::Abstaining { .. })
+    }
+
     /// Nothing is left to send or to wait for.
     #[must_use]
     pub fn is_quiet(&self) -> bool {

@@ -18,6 +18,7 @@ use crate::identity::{Candidate, Incarnation, InstanceId};
 use crate::lease::Term;
 
 pub use memory::MemoryStore;
+pub(crate) use url::{open, redacted};
 
 /// A boxed future, as a store returns it.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
