@@ -4,9 +4,11 @@
 mod clock;
 mod election;
 mod error;
+mod gate;
 mod group;
 mod identity;
 mod lease;
+mod skipped;
 pub mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -17,3 +19,17 @@ pub use error::StoreError;
 pub use group::{GroupName, GroupRegistration, InvalidGroupName, Site, declared_groups};
 pub use identity::{Candidate, Incarnation, InstanceId, InvalidInstanceId};
 pub use lease::Term;
+pub use skipped::Skipped;
+
+#[cfg(feature = "macros")]
+pub use leader_macros::leader_only;
+
+/// What expanded attributes call. Not part of the API: it changes without notice.
+#[doc(hidden)]
+pub mod __private {
+    pub use inventory;
+
+    pub use crate::gate::{CallSite, Entry, OnLoss, set_leader};
+    pub use crate::group::{GroupRegistration, Site};
+    pub use crate::skipped::Skipped;
+}
