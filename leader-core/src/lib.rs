@@ -33,6 +33,8 @@ pub use event::{Event, Role, Subscription};
 pub use gate::Skipped;
 pub use group::{GroupName, InvalidGroupName, Site, declared_groups};
 pub use identity::{Candidate, Incarnation, InstanceId, InvalidInstanceId};
+#[cfg(feature = "macros")]
+pub use leader_macros::leader_only;
 pub use lease::{Lease, Term};
 pub use scope::EnterGuard;
 pub use status::{GroupStatus, Problem, Standing, Status};
