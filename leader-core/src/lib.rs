@@ -13,7 +13,7 @@ pub mod testing;
 
 pub use clock::BootInstant;
 pub use election::{LossReason, Reclaim, RenewalFailure};
-pub use error::StoreError;
+pub use error::{StoreError, StoreUrlError};
 pub use group::{GroupName, GroupRegistration, InvalidGroupName, Site, declared_groups};
 pub use identity::{Candidate, Incarnation, InstanceId, InvalidInstanceId};
 pub use lease::Term;

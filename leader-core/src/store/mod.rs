@@ -5,7 +5,10 @@
 //! [`Config::with_store`](crate::Config::with_store); [`testing::conformance`](crate::testing) proves it (feature `testing`).
 
 pub(crate) mod memory;
-mod url;
+mod rules;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+pub(crate) mod url;
 
 use std::fmt;
 use std::future::Future;
@@ -18,6 +21,8 @@ use crate::identity::{Candidate, Incarnation, InstanceId};
 use crate::lease::Term;
 
 pub use memory::MemoryStore;
+#[cfg(feature = "sqlite")]
+pub use sqlite::SqliteStore;
 
 /// A boxed future, as a store returns it.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
@@ -138,6 +143,18 @@ pub enum Op {
     },
     /// Tell who holds the lease. Changes nothing.
     Inspect,
+}
+
+impl Op {
+    /// What messages call it.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Acquire { .. } => "acquire",
+            Self::Renew { .. } => "renew",
+            Self::Release { .. } => "release",
+            Self::Inspect => "inspect",
+        }
+    }
 }
 
 /// What an acquire does with a lease that another incarnation of the same instance id holds.
