@@ -62,6 +62,44 @@ impl fmt::Debug for BootInstant {
     }
 }
 
+/// Where an elector reads the time: the boot clock, or in tests one that is moved by hand.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Clock {
+    #[default]
+    Boot,
+    #[cfg(feature = "testing")]
+    Manual(crate::testing::ManualClock),
+}
+
+impl Clock {
+    #[inline]
+    pub(crate) fn now(&self) -> BootInstant {
+        match self {
+            Self::Boot => BootInstant::now(),
+            #[cfg(feature = "testing")]
+            Self::Manual(clock) => clock.now(),
+        }
+    }
+
+    /// Returns at `at` or later. The boot clock is read again at least every [`LONGEST_SLEEP`]: timers of the runtime stand
+    /// still while the machine is suspended, this clock does not.
+    pub(crate) async fn sleep_until(&self, at: BootInstant) {
+        match self {
+            Self::Boot => loop {
+                let left = at.saturating_since(BootInstant::now());
+                if left.is_zero() {
+                    return;
+                }
+                tokio::time::sleep(left.min(LONGEST_SLEEP)).await;
+            },
+            #[cfg(feature = "testing")]
+            Self::Manual(clock) => clock.sleep_until(at).await,
+        }
+    }
+}
+
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+
 #[cfg(unix)]
 #[inline]
 fn read() -> BootInstant {

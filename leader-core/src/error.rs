@@ -1,6 +1,12 @@
 //! What can go wrong, and what to do about it.
 
+use std::fmt;
+use std::panic::Location;
 use std::time::Duration;
+
+use crate::group::{GroupName, InvalidGroupName};
+use crate::identity::InvalidInstanceId;
+use crate::work::RunningWork;
 
 /// A store did not do what it was asked to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -42,6 +48,221 @@ impl StoreError {
     }
 }
 
+/// A configuration that cannot be used. Nothing was started.
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// No store was named.
+    #[error(
+        "the environment variable LEADER_STORE is not set; set it to the address of the store, such as `sqlite:///var/lib/app/leader.db`"
+    )]
+    NoStore,
+    /// A variable is not Unicode.
+    #[error("the environment variable {variable} is not valid Unicode")]
+    NotText {
+        /// Its name.
+        variable: String,
+    },
+    /// A duration cannot be read.
+    #[error(
+        "{variable} is `{value}`, which is not a duration ({reason}); write a number and a unit, such as `10s` or `500ms`"
+    )]
+    Duration {
+        /// The environment variable.
+        variable: String,
+        /// Its value.
+        value: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Times that do not keep the rules.
+    #[error("the rule `{rule}` is broken by {values}; use {instead} instead")]
+    Timing {
+        /// The rule.
+        rule: &'static str,
+        /// The values.
+        values: String,
+        /// Values that would do.
+        instead: String,
+    },
+    /// A group name.
+    #[error(transparent)]
+    Group(#[from] InvalidGroupName),
+    /// A group name in an attribute.
+    #[error("{invalid} (declared by #[leader_only] at {site})")]
+    DeclaredGroup {
+        /// What is wrong with it.
+        invalid: InvalidGroupName,
+        /// The place.
+        site: String,
+    },
+    /// An instance id.
+    #[error(transparent)]
+    InstanceId(#[from] InvalidInstanceId),
+    /// Groups that were expected and that nothing declares.
+    #[error(
+        "no #[leader_only] declares {missing:?} (declared are: {declared:?}); a library that the program never mentions is \
+         not linked: mention it with `use the_library as _;`"
+    )]
+    MissingGroups {
+        /// Those that are missing.
+        missing: Vec<String>,
+        /// Those that there are.
+        declared: Vec<String>,
+    },
+    /// A store's address.
+    #[error(transparent)]
+    StoreUrl(#[from] StoreUrlError),
+    /// A clock that is moved by hand cannot serve the whole process.
+    #[error("an elector with a manual clock cannot be bootstrapped; start it with Elector::start and use its scope")]
+    ManualClock,
+}
+
+/// An elector could not be started. Nothing is left running, and no lease is held.
+#[derive(thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The configuration cannot be used.
+    #[error("the elector was not started: {0}")]
+    Config(#[from] ConfigError),
+    /// This process has an elector already.
+    #[error(
+        "the elector was not started: this process has one since {place}; shut that one down first, or use Elector::start and scopes"
+    )]
+    AlreadyRunning {
+        /// Where the first one was bootstrapped.
+        place: &'static Location<'static>,
+    },
+    /// The store refuses to be used.
+    #[error("the elector was not started: {0}")]
+    Store(StoreError),
+    /// The store could not be reached in time, and the configuration requires it.
+    #[error(
+        "the elector was not started: {store} was not reached within {waited:?} ({last}); see that it runs and can be reached from here, or do not require it"
+    )]
+    Unreachable {
+        /// The store's address.
+        store: String,
+        /// How long it was tried.
+        waited: Duration,
+        /// The last error.
+        last: String,
+    },
+    /// The system gave no thread.
+    #[error("the elector was not started: no thread for it: {0}")]
+    Thread(std::io::Error),
+    /// The driver ended while it started.
+    #[error("the elector ended while it started; the log says why")]
+    Ended,
+}
+
+/// A group was not stepped down from, drained, or left.
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DrainError {
+    /// Work outlived the grace; its lease is not given away under it.
+    #[error(
+        "work is still running: {}; its lease is kept, so that nobody begins the same work beside it",
+        list(running)
+    )]
+    StillRunning {
+        /// What.
+        running: Vec<RunningWork>,
+    },
+    /// The store did not confirm the release. This instance leads no more; the lease ends by itself.
+    #[error(
+        "the release of {groups:?} was not confirmed ({cause}); this instance leads them no more, and their leases end by themselves within the ttl"
+    )]
+    Unconfirmed {
+        /// The groups.
+        groups: Vec<GroupName>,
+        /// Why.
+        cause: String,
+    },
+    /// No such group here.
+    #[error(transparent)]
+    UnknownGroup(#[from] UnknownGroup),
+    /// The elector has ended.
+    #[error("the elector has ended")]
+    Stopped,
+}
+
+fn list(running: &[RunningWork]) -> String {
+    running.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// The elector takes no part in a group.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "this elector takes no part in group `{group}` (it has {known:?}); add it with Config::groups, or see that the code that declares it is linked"
+)]
+pub struct UnknownGroup {
+    pub(crate) group: String,
+    pub(crate) known: Vec<GroupName>,
+}
+
+/// The store could not be asked who leads.
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InspectError {
+    /// No such group here.
+    #[error(transparent)]
+    UnknownGroup(#[from] UnknownGroup),
+    /// The store did not answer.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The elector has ended.
+    #[error("the elector has ended")]
+    Stopped,
+}
+
+/// Why an instance should be restarted.
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotLive {
+    /// The driver's thread has ended by itself.
+    #[error("the driver of the elector has died; restart this instance")]
+    DriverDead,
+    /// The driver did not run for longer than a whole ttl past the end of a view.
+    #[error(
+        "the driver stands still: the view of group {group} ended {overdue:?} ago and was not cleared; restart this instance"
+    )]
+    DriverStuck {
+        /// The group.
+        group: GroupName,
+        /// For how long.
+        overdue: Duration,
+    },
+}
+
+/// Why an instance should not be sent requests yet.
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotReady {
+    /// The first round is not over.
+    #[error("the first round of the elections is not over ({done} of {all} groups)")]
+    Starting {
+        /// Groups whose leader is known.
+        done: usize,
+        /// All groups.
+        all: usize,
+    },
+    /// The elector has ended.
+    #[error("the elector has ended")]
+    Stopped,
+}
+
+/// A `main` that returns an error prints its Debug: let it be the message.
+macro_rules! debug_is_display {
+    ($($error:ty),*) => {$(
+        impl fmt::Debug for $error {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+    )*};
+}
+debug_is_display!(ConfigError, StartError, DrainError, InspectError, NotLive, NotReady);
 /// Why a URL means no store. It never shows more of the URL than its scheme: the rest may hold a password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

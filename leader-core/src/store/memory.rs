@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use super::rules::{Acquisition, Change, Moment, Record, decide, wall_clock};
 use super::{Announcer, Answer, Answers, Batch, Command, Guarantees, LeaseStore, Session, StoreFuture};
-use crate::clock::BootInstant;
+use crate::clock::{BootInstant, Clock};
 use crate::group::GroupName;
 use crate::identity::Incarnation;
 use crate::lease::Term;
@@ -27,6 +27,7 @@ use crate::lease::Term;
 #[derive(Clone)]
 pub struct MemoryStore {
     name: Arc<str>,
+    clock: Clock,
     shared: Arc<Mutex<Shared>>,
 }
 
@@ -47,7 +48,14 @@ impl MemoryStore {
     /// An empty store, which only its clones share.
     #[must_use]
     pub fn new() -> Self {
-        Self { name: "".into(), shared: Arc::default() }
+        Self { name: "".into(), clock: Clock::Boot, shared: Arc::default() }
+    }
+
+    /// An empty store whose leases run out by this clock.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn with_clock(clock: crate::testing::ManualClock) -> Self {
+        Self { clock: Clock::Manual(clock), ..Self::new() }
     }
 
     /// The store of this name, one for the whole process; it is there until the process ends. The URL `memory:name` means it.
@@ -56,11 +64,7 @@ impl MemoryStore {
         static NAMED: LazyLock<Mutex<HashMap<String, MemoryStore>>> = LazyLock::new(Mutex::default);
         let mut stores = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
         let store = stores.entry(name.to_owned());
-        store.or_insert_with(|| Self { name: name.into(), shared: Arc::default() }).clone()
-    }
-
-    fn now(&self) -> BootInstant {
-        BootInstant::now()
+        store.or_insert_with(|| Self { name: name.into(), ..Self::new() }).clone()
     }
 
     fn shared(&self) -> MutexGuard<'_, Shared> {
@@ -106,7 +110,7 @@ impl LeaseStore for MemoryStore {
     fn execute(&self, batch: Batch) -> StoreFuture<'_, Answers> {
         Box::pin(async move {
             let mut shared = self.shared();
-            let (now, wall) = (self.now(), wall_clock());
+            let (now, wall) = (self.clock.now(), wall_clock());
             Ok(batch.commands.iter().map(|command| Ok(shared.execute(command, now, wall))).collect())
         })
     }

@@ -8,7 +8,7 @@ pub(crate) mod memory;
 mod rules;
 #[cfg(feature = "sqlite")]
 mod sqlite;
-pub(crate) mod url;
+mod url;
 
 use std::fmt;
 use std::future::Future;
@@ -23,6 +23,7 @@ use crate::lease::Term;
 pub use memory::MemoryStore;
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteStore;
+pub(crate) use url::{open, redacted};
 
 /// A boxed future, as a store returns it.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
@@ -253,7 +254,7 @@ impl fmt::Debug for Announcer {
 
 /// What a store tells without being asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Announcement {
+pub enum Announcement {
     /// A lease has become free.
     Released(GroupName),
     /// Announcements may have been lost.

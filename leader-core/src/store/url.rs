@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use super::{LeaseStore, MemoryStore};
+use crate::config::StoreOptions;
 use crate::error::StoreUrlError;
 
 /// The store that `url` means. Nothing is opened yet.
-pub(crate) fn open(url: &str) -> Result<Arc<dyn LeaseStore>, StoreUrlError> {
+pub(crate) fn open(url: &str, options: &StoreOptions) -> Result<Arc<dyn LeaseStore>, StoreUrlError> {
     let Some((scheme, rest)) = url.split_once(':') else {
         return Err(StoreUrlError::NoScheme);
     };
     match scheme {
         "memory" => memory(rest),
-        "sqlite" => sqlite(rest),
+        "sqlite" => sqlite(rest, options),
         "redis" | "rediss" | "redis-sentinel" | "redis-cluster" => {
             Err(StoreUrlError::NotBuiltIn { scheme: scheme.to_owned(), feature: "redis", since: "a later version" })
         }
@@ -21,6 +22,20 @@ pub(crate) fn open(url: &str) -> Result<Arc<dyn LeaseStore>, StoreUrlError> {
             Err(StoreUrlError::UnknownScheme { scheme: scheme.to_owned() })
         }
         _ => Err(StoreUrlError::NoScheme),
+    }
+}
+
+/// The URL for messages: without user, password and query.
+pub(crate) fn redacted(url: &str) -> String {
+    match url.split_once("://") {
+        _ if url.starts_with("sqlite:") || url.starts_with("memory:") => url.to_owned(),
+        Some((scheme, rest)) if is_scheme(scheme) => {
+            // After the last `@`: a password that was not encoded may contain one, and slashes and question marks.
+            let (user, host) = rest.rsplit_once('@').map_or(("", rest), |(_, host)| ("***@", host));
+            let (host, query) = host.split_once('?').map_or((host, ""), |(host, _)| (host, "?***"));
+            format!("{scheme}://{user}{host}{query}")
+        }
+        _ => "***".to_owned(),
     }
 }
 
@@ -34,7 +49,7 @@ fn memory(name: &str) -> Result<Arc<dyn LeaseStore>, StoreUrlError> {
 }
 
 #[cfg(feature = "sqlite")]
-fn sqlite(rest: &str) -> Result<Arc<dyn LeaseStore>, StoreUrlError> {
+fn sqlite(rest: &str, options: &StoreOptions) -> Result<Arc<dyn LeaseStore>, StoreUrlError> {
     let path = match rest.strip_prefix("//") {
         // `sqlite://host/path`: what follows two slashes is a host by the rules of URLs, and this file has none.
         Some(path) if !path.starts_with('/') => return Err(StoreUrlError::SqlitePath),
@@ -44,17 +59,21 @@ fn sqlite(rest: &str) -> Result<Arc<dyn LeaseStore>, StoreUrlError> {
     if path.is_empty() || path.ends_with('/') || path.contains(['?', '#', '\0']) {
         return Err(StoreUrlError::SqlitePath);
     }
-    Ok(Arc::new(super::SqliteStore::new(path)))
+    Ok(Arc::new(super::SqliteStore::new(path).fresh_store(options.fresh_store)))
 }
 
 #[cfg(not(feature = "sqlite"))]
-fn sqlite(_rest: &str) -> Result<Arc<dyn LeaseStore>, StoreUrlError> {
+fn sqlite(_rest: &str, _options: &StoreOptions) -> Result<Arc<dyn LeaseStore>, StoreUrlError> {
     Err(StoreUrlError::NotBuiltIn { scheme: "sqlite".to_owned(), feature: "sqlite", since: "this version" })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn open(url: &str) -> Result<Arc<dyn LeaseStore>, StoreUrlError> {
+        super::open(url, &StoreOptions::default())
+    }
 
     fn refused(url: &str) -> String {
         match open(url) {
@@ -115,6 +134,21 @@ mod tests {
             let text = refused(url);
             assert!(text.contains(shown) && text.contains("sqlite:///") && text.contains("memory:"), "{url}: {text}");
             assert!(!text.contains("secret") && !text.contains("s&cret"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_redacted_url_shows_no_password() {
+        for (url, shown) in [
+            ("sqlite:///var/leader.db", "sqlite:///var/leader.db"),
+            ("memory:jobs", "memory:jobs"),
+            ("redis://host:6379/0", "redis://host:6379/0"),
+            ("redis://user:secret@host:6379/0", "redis://***@host:6379/0"),
+            ("redis://:se@c/r?et@host?password=secret", "redis://***@host?***"),
+            ("secret:secret@host", "***"),
+            ("secret", "***"),
+        ] {
+            assert_eq!(redacted(url), shown);
         }
     }
 }

@@ -14,6 +14,7 @@ use super::host::Host;
 use super::row::{Suspicion, groups_of};
 use super::{life, schema};
 use crate::clock::BootInstant;
+use crate::config::FreshStore;
 
 /// An open database that is ours.
 #[derive(Debug)]
@@ -39,7 +40,7 @@ pub(super) enum Durability {
 
 impl Database {
     /// Opens the file at `path`, or creates it; whatever stands there that is not ours stays untouched.
-    pub(super) fn open(path: &Path, deadline: BootInstant) -> Result<Self, Failure> {
+    pub(super) fn open(path: &Path, fresh: FreshStore, deadline: BootInstant) -> Result<Self, Failure> {
         let shown = path.display().to_string();
         let place = Place::find_or_create(path).map_err(|error| Failure::of_file(&shown, &error))?;
         let unusable = |cause| Failure::permanent(cause, "choose the path of a file of its own");
@@ -71,7 +72,7 @@ impl Database {
         }
         write_ahead(&connection, deadline)?;
         if empty {
-            create(&mut connection, &locks, deadline)?;
+            create(&mut connection, &locks, fresh, deadline)?;
         }
         tidy(&connection, &locks)?;
         let files = Files::note(place, id).map_err(Failure::moved)?;
@@ -158,7 +159,7 @@ fn write_ahead(connection: &Connection, deadline: BootInstant) -> Result<(), Fai
 }
 
 /// Makes an empty file ours, unless another instance was faster.
-fn create(connection: &mut Connection, locks: &Path, deadline: BootInstant) -> Result<(), Failure> {
+fn create(connection: &mut Connection, locks: &Path, fresh: FreshStore, deadline: BootInstant) -> Result<(), Failure> {
     wait_at_most(connection, deadline)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     match schema::kind(&transaction)? {
@@ -170,7 +171,7 @@ fn create(connection: &mut Connection, locks: &Path, deadline: BootInstant) -> R
     // Who lives may hold leases in a file that stood here before. Instances that start together with this one are not
     // among them: they create their locks only when the tables are there.
     let lives = life::census(locks).map_err(|error| Failure::of_file(&locks.display().to_string(), &error))?;
-    if lives.iter().any(|(_, alive)| *alive) {
+    if fresh == FreshStore::Wait && lives.iter().any(|(_, alive)| *alive) {
         let note = Suspicion { since: BootInstant::now(), ttl: Duration::ZERO, host: Host::this().clone() };
         Suspicion::write(Some(&note), &transaction)?;
     }

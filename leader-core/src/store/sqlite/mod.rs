@@ -36,6 +36,7 @@ use tokio::sync::oneshot;
 use self::worker::{Call, Job};
 use super::{Answers, Batch, Guarantees, LeaseStore, Session, StoreFuture};
 use crate::clock::BootInstant;
+use crate::config::FreshStore;
 use crate::error::StoreError;
 use crate::identity::Incarnation;
 
@@ -71,6 +72,7 @@ pub struct SqliteStore(Arc<Handle>);
 
 struct Handle {
     path: PathBuf,
+    fresh: FreshStore,
     /// The worker, once there is one.
     worker: Mutex<Option<Sender<Job>>>,
 }
@@ -80,7 +82,18 @@ impl SqliteStore {
     /// is opened yet.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self(Arc::new(Handle { path: path.into(), worker: Mutex::new(None) }))
+        Self::with(path.into(), FreshStore::default())
+    }
+
+    /// What to think of a file that has to be created. Unlike other stores this one can look whether instances live that
+    /// may hold leases by an older file: [`FreshStore::Wait`] makes it wait only if there are any.
+    #[must_use]
+    pub fn fresh_store(self, fresh: FreshStore) -> Self {
+        Self::with(self.0.path.clone(), fresh)
+    }
+
+    fn with(path: PathBuf, fresh: FreshStore) -> Self {
+        Self(Arc::new(Handle { path, fresh, worker: Mutex::new(None) }))
     }
 
     /// Where the file is.
@@ -112,7 +125,7 @@ impl Handle {
         if let Some(worker) = &*worker {
             return Ok(worker.clone());
         }
-        let started = worker::start(self.path.clone(), address(&self.path))?;
+        let started = worker::start(self.path.clone(), address(&self.path), self.fresh)?;
         Ok(worker.insert(started).clone())
     }
 }

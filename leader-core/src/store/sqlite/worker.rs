@@ -21,6 +21,7 @@ use super::row::{groups_of, released};
 use super::transaction;
 use super::witness::Witness;
 use crate::clock::BootInstant;
+use crate::config::FreshStore;
 use crate::error::StoreError;
 use crate::group::GroupName;
 use crate::identity::Incarnation;
@@ -58,12 +59,20 @@ impl<T> Call<T> {
 }
 
 /// Starts the thread for the database at `path`, which messages call `address`.
-pub(super) fn start(path: PathBuf, address: String) -> io::Result<Sender<Job>> {
+pub(super) fn start(path: PathBuf, address: String, fresh: FreshStore) -> io::Result<Sender<Job>> {
     let (sender, jobs) = channel();
     let to_self = sender.clone();
     thread::Builder::new().name("leader-sqlite".to_owned()).spawn(move || {
-        let mut worker =
-            Worker { path, address, to_self, open: None, lost: None, members: HashMap::new(), lingering: Vec::new() };
+        let mut worker = Worker {
+            path,
+            address,
+            fresh,
+            to_self,
+            open: None,
+            lost: None,
+            members: HashMap::new(),
+            lingering: Vec::new(),
+        };
         if catch_unwind(AssertUnwindSafe(|| worker.run(&jobs))).is_err() {
             // A leader may go on to believe until its deadline: its life lock must not end before the process does.
             std::mem::forget(worker);
@@ -75,6 +84,7 @@ pub(super) fn start(path: PathBuf, address: String) -> io::Result<Sender<Job>> {
 struct Worker {
     path: PathBuf,
     address: String,
+    fresh: FreshStore,
     to_self: Sender<Job>,
     open: Option<Open>,
     /// The path names another file than the one that is open: nothing more is done with it.
@@ -168,7 +178,7 @@ impl Worker {
         let open = match &mut self.open {
             Some(open) => open,
             None => {
-                let database = Database::open(&self.path, deadline)?;
+                let database = Database::open(&self.path, self.fresh, deadline)?;
                 let locks = database.locks().to_owned();
                 let (to_self, rung) = (self.to_self.clone(), Arc::new(AtomicBool::new(false)));
                 let heard = Arc::clone(&rung);

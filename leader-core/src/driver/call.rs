@@ -1,0 +1,208 @@
+//! Calls of the store: batches out, answers in.
+
+use std::future::Future;
+
+use tokio::sync::oneshot;
+use tokio::task::{Id, JoinError};
+
+use super::{Connection, Driver, describe_panic};
+use crate::clock::BootInstant;
+use crate::election::{Event, Request, RequestNo};
+use crate::elector::Phase;
+use crate::error::{InspectError, StoreError};
+use crate::identity::InstanceId;
+use crate::store::{Answer, Answers, Batch, Command, Op, Session};
+
+use super::report::Report;
+
+/// So many commands go into one call: a longer script would keep other clients of the store waiting.
+const BATCH: usize = 100;
+
+/// What a call in flight is about.
+#[derive(Debug)]
+pub(super) enum Call {
+    Connect,
+    Batch(Vec<(usize, RequestNo)>),
+    Inspect(oneshot::Sender<Result<Option<InstanceId>, InspectError>>),
+}
+
+pub(super) type Done = Result<Answers, StoreError>;
+
+impl Driver {
+    pub(super) fn connect(&mut self) {
+        self.connection = Connection::Connecting;
+        let store = self.shared.store.clone();
+        let session = Session {
+            candidate: self.shared.candidate.clone(),
+            groups: self.shared.cells.keys().cloned().collect(),
+            announcer: self.announcer.clone(),
+            timeout: self.shared.timing.operation_timeout,
+        };
+        self.call(Call::Connect, "connect", async move { store.connect(session).await.map(|()| Vec::new()) });
+    }
+
+    /// Sends the requests, whose leases count from `now`, in as few calls as may be.
+    pub(super) fn send(&mut self, now: BootInstant, requests: Vec<(usize, Request)>) {
+        let mut requests = requests.into_iter().peekable();
+        while requests.peek().is_some() {
+            let (members, commands): (Vec<_>, Vec<_>) =
+                requests.by_ref().take(BATCH).map(|(index, r)| ((index, r.no), r.command)).unzip();
+            let what = name(&commands);
+            // What the calls before took to hand over is gone from this one's time.
+            let spent = self.shared.clock.now().saturating_since(now);
+            let timeout = self.shared.timing.operation_timeout.saturating_sub(spent);
+            let store = self.shared.store.clone();
+            self.call(Call::Batch(members), what, async move { store.execute(Batch { commands, timeout }).await });
+        }
+    }
+
+    pub(super) fn inspect(&mut self, index: usize, reply: oneshot::Sender<Result<Option<InstanceId>, InspectError>>) {
+        let command = Command {
+            group: self.groups[index].cell.group.clone(),
+            candidate: self.shared.candidate.clone(),
+            ttl: self.shared.timing.ttl,
+            op: Op::Inspect,
+        };
+        let batch = Batch { commands: vec![command], timeout: self.shared.timing.operation_timeout };
+        let store = self.shared.store.clone();
+        self.call(Call::Inspect(reply), "inspect", async move { store.execute(batch).await });
+    }
+
+    /// Starts a call; past the operation time-out it is dropped, whatever the store makes of that.
+    fn call(&mut self, call: Call, what: &'static str, work: impl Future<Output = Done> + Send + 'static) {
+        let clock = self.shared.clock.clone();
+        let after = self.shared.timing.operation_timeout;
+        let give_up = clock.now().saturating_add(after);
+        let address = self.shared.address.clone();
+        let handle = self.calls.spawn(async move {
+            tokio::select! {
+                biased;
+                done = work => done,
+                () = clock.sleep_until(give_up) => Err(StoreError::TimedOut { attempted: format!("{what} on {address}"), after }),
+            }
+        });
+        self.in_flight.insert(handle.id(), call);
+    }
+
+    pub(super) fn finished(&mut self, done: Result<(Id, Done), JoinError>) {
+        let now = self.shared.clock.now();
+        let (id, done) = done.unwrap_or_else(|error| {
+            let id = error.id();
+            let cause = match error.try_into_panic() {
+                Ok(panic) => format!("the store panicked: {}", describe_panic(panic.as_ref())),
+                Err(_) => "the call was aborted".to_owned(),
+            };
+            let attempted = format!("a call of {}", self.shared.address);
+            (id, Err(StoreError::Unavailable { attempted, cause }))
+        });
+        match self.in_flight.remove(&id) {
+            Some(Call::Connect) => self.connected(now, done),
+            Some(Call::Batch(members)) => self.answered(now, &members, done),
+            Some(Call::Inspect(reply)) => {
+                // The asker may have gone.
+                let _ = reply.send(inspected(done));
+            }
+            None => {}
+        }
+    }
+
+    fn connected(&mut self, now: BootInstant, done: Done) {
+        let Err(error) = done else {
+            self.connection = Connection::Connected;
+            for index in 0..self.groups.len() {
+                self.groups[index].cell.set_problem(None);
+                self.settle(index, now, Vec::new());
+            }
+            return;
+        };
+        for group in &mut self.groups {
+            group.cell.set_problem(Some(&error.to_string()));
+        }
+        let news = self.shared.progress.borrow().last_error.as_ref() != Some(&error);
+        self.shared.progress.send_modify(|p| p.last_error = Some(error.clone()));
+        if error.is_permanent() && self.start_deadline.is_some() {
+            self.shared.set_phase(Phase::Refused);
+            self.ending = true;
+        }
+        if news {
+            self.reporter.send(Report::CallFailed { groups: self.groups.len(), first: None, error });
+        }
+        self.connection = Connection::Wanted { at: now.saturating_add(self.shared.timing.retry) };
+    }
+
+    fn answered(&mut self, now: BootInstant, members: &[(usize, RequestNo)], done: Done) {
+        let mut failed: Vec<(usize, StoreError)> = Vec::new();
+        match done {
+            Ok(answers) if answers.len() == members.len() => {
+                self.shared.progress.send_if_modified(|p| !std::mem::replace(&mut p.contact, true));
+                for ((index, no), answer) in members.iter().zip(answers) {
+                    match answer {
+                        Ok(answer) => self.answer(*index, now, *no, answer),
+                        Err(error) => {
+                            self.failed(*index, now, *no, &error);
+                            failed.push((*index, error));
+                        }
+                    }
+                }
+            }
+            other => {
+                let error = other.err().unwrap_or_else(|| StoreError::Refused {
+                    attempted: format!("a batch of {} commands on {}", members.len(), self.shared.address),
+                    cause: "the store gave another number of answers".to_owned(),
+                    advice: "correct the store: each command is answered, in order".to_owned(),
+                });
+                for (index, no) in members {
+                    self.failed(*index, now, *no, &error);
+                }
+                failed.extend(members.first().map(|(index, _)| (*index, error)));
+                self.report_failure(members.len(), failed);
+                return;
+            }
+        }
+        self.report_failure(failed.len(), failed);
+    }
+
+    /// One report for a call, however many groups it was about.
+    fn report_failure(&mut self, groups: usize, failed: Vec<(usize, StoreError)>) {
+        if let Some((index, error)) = failed.into_iter().next() {
+            self.shared.progress.send_modify(|p| p.last_error = Some(error.clone()));
+            let first = Some(self.groups[index].cell.group.clone());
+            self.reporter.send(Report::CallFailed { groups, first, error });
+        }
+    }
+
+    fn answer(&mut self, index: usize, now: BootInstant, no: RequestNo, answer: Answer) {
+        let group = &mut self.groups[index];
+        if std::mem::take(&mut group.failing) {
+            self.reporter.send(Report::Recovered { group: group.cell.group.clone() });
+        }
+        if !matches!(answer, Answer::Quarantined { .. }) {
+            group.cell.set_problem(None);
+        }
+        self.handle(index, now, Event::Answered(no, answer));
+    }
+}
+
+fn inspected(done: Done) -> Result<Option<InstanceId>, InspectError> {
+    match done?.into_iter().next() {
+        Some(Ok(Answer::Inspected(held))) => Ok(held.map(|h| h.holder)),
+        Some(Err(error)) => Err(error.into()),
+        _ => Err(InspectError::Store(StoreError::Refused {
+            attempted: "inspect".to_owned(),
+            cause: "the store answered something else".to_owned(),
+            advice: "correct the store: an inspect is answered with Answer::Inspected".to_owned(),
+        })),
+    }
+}
+
+/// What a batch does, for a message.
+fn name(commands: &[Command]) -> &'static str {
+    let of = |command: &Command| match command.op {
+        Op::Acquire { .. } => "acquire",
+        Op::Renew { .. } => "renew",
+        Op::Release { .. } => "release",
+        Op::Inspect => "inspect",
+    };
+    let first = commands.first().map_or("batch", of);
+    if commands.iter().all(|command| of(command) == first) { first } else { "acquire and renew" }
+}

@@ -1,0 +1,395 @@
+//! The thread that runs all elections of one elector against its store.
+//!
+//! It has its own single-threaded runtime, so that user work which blocks every worker costs no lease, and it calls no
+//! foreign code but the store's: what there is to log goes to the reporter. It keeps at most one request a group in
+//! flight, and sends none twice. If it dies, every view runs out by itself.
+
+mod call;
+mod drain;
+pub(crate) mod report;
+mod schedule;
+
+use std::collections::{HashMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::task::JoinSet;
+
+use crate::cell::{Cell, Sighting};
+use crate::clock::BootInstant;
+use crate::election::{Election, Event, Failure, Notice, RequestNo, Rules};
+use crate::elector::{Phase, Shared};
+use crate::error::{DrainError, InspectError, StoreError};
+use crate::identity::InstanceId;
+use crate::lease::Term;
+use crate::store::{Announcement, Announcer};
+
+use call::{Call, Done};
+use drain::{Drain, Then};
+use report::{Report, Reporter};
+use schedule::Schedule;
+
+/// What a handle asks of the driver.
+#[derive(Debug)]
+pub(crate) enum Control {
+    /// Release one group and abstain for a ttl. Answers whether it was led.
+    StepDown {
+        group: usize,
+        grace: std::time::Duration,
+        reply: oneshot::Sender<Result<bool, DrainError>>,
+    },
+    /// Release all groups and stay out until resumed.
+    Drain {
+        grace: std::time::Duration,
+        reply: oneshot::Sender<Result<bool, DrainError>>,
+    },
+    Resume,
+    /// Ask the store who leads.
+    Inspect {
+        group: usize,
+        reply: oneshot::Sender<Result<Option<InstanceId>, InspectError>>,
+    },
+    Shutdown {
+        grace: std::time::Duration,
+        reply: oneshot::Sender<Result<bool, DrainError>>,
+    },
+}
+
+pub(crate) struct Driver {
+    shared: Arc<Shared>,
+    groups: Vec<Group>,
+    schedule: Schedule,
+    control: mpsc::UnboundedReceiver<Control>,
+    announcements: mpsc::UnboundedReceiver<Announcement>,
+    announcer: Announcer,
+    reporter: Reporter,
+    idle: Arc<Notify>,
+    calls: JoinSet<Done>,
+    /// What each call in flight is about, for the case that it panics.
+    in_flight: HashMap<tokio::task::Id, Call>,
+    connection: Connection,
+    start_deadline: Option<BootInstant>,
+    drain: Option<Drain>,
+    waiting_drains: VecDeque<Drain>,
+    held: usize,
+    shutting_down: bool,
+    ending: bool,
+}
+
+struct Group {
+    cell: Arc<Cell>,
+    election: Election,
+    published: Option<(Term, BootInstant)>,
+    settled: bool,
+    failing: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Connection {
+    Wanted { at: BootInstant },
+    Connecting,
+    Connected,
+}
+
+/// Runs the driver on the current thread until its elector ends.
+pub(crate) fn run(
+    shared: Arc<Shared>,
+    rules: &Rules,
+    observed: &[bool],
+    control: mpsc::UnboundedReceiver<Control>,
+    idle: Arc<Notify>,
+    reporter: Reporter,
+) {
+    let for_death = (Arc::clone(&shared), reporter.clone());
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
+        let driver = Driver::new(shared, rules, observed, control, idle, reporter);
+        runtime.block_on(driver.live());
+        Ok(())
+    }));
+    let (shared, reporter) = for_death;
+    let death = match outcome {
+        Ok(Ok(())) => None,
+        Ok(Err(error)) => Some(error),
+        Err(panic) => Some(describe_panic(panic.as_ref())),
+    };
+    if let Some(panic) = death {
+        for cell in shared.cells.values() {
+            cell.follow();
+            cell.stop();
+        }
+        reporter.send(Report::DriverDied { panic });
+        shared.set_phase(Phase::Dead);
+    }
+}
+
+fn describe_panic(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without a message".to_owned())
+}
+
+impl Driver {
+    fn new(
+        shared: Arc<Shared>,
+        rules: &Rules,
+        observed: &[bool],
+        control: mpsc::UnboundedReceiver<Control>,
+        idle: Arc<Notify>,
+        reporter: Reporter,
+    ) -> Self {
+        let now = shared.clock.now();
+        let group = |(cell, observe): (&Arc<Cell>, &bool)| {
+            let rules = Rules { observe: *observe, ..rules.clone() };
+            let election = Election::new(cell.group.clone(), shared.candidate.clone(), rules, now);
+            Group { cell: Arc::clone(cell), election, published: None, settled: false, failing: false }
+        };
+        let groups: Vec<Group> = shared.cells.values().zip(observed).map(group).collect();
+        let (announcer, announcements) = Announcer::new();
+        Self {
+            schedule: Schedule::new(groups.len()),
+            groups,
+            control,
+            announcements,
+            announcer,
+            reporter,
+            idle,
+            calls: JoinSet::new(),
+            in_flight: HashMap::new(),
+            connection: Connection::Wanted { at: now },
+            start_deadline: Some(now.saturating_add(shared.timing.start_timeout)),
+            drain: None,
+            waiting_drains: VecDeque::new(),
+            held: 0,
+            shutting_down: false,
+            ending: false,
+            shared,
+        }
+    }
+
+    async fn live(mut self) {
+        let idle = Arc::clone(&self.idle);
+        let clock = self.shared.clock.clone();
+        loop {
+            self.advance();
+            if self.ending {
+                break;
+            }
+            let wake = self.next_wake();
+            tokio::select! {
+                biased;
+                Some(done) = self.calls.join_next_with_id() => self.finished(done),
+                control = self.control.recv(), if !self.shutting_down => match control {
+                    Some(control) => self.control(control),
+                    // The last handle is gone.
+                    None => self.begin_shutdown(std::time::Duration::ZERO, None),
+                },
+                Some(announcement) = self.announcements.recv() => self.announced(&announcement),
+                () = idle.notified() => {}
+                () = clock.sleep_until(wake) => {}
+            }
+        }
+        self.end().await;
+    }
+
+    /// Does everything that is due.
+    fn advance(&mut self) {
+        let now = self.shared.clock.now();
+        if matches!(self.connection, Connection::Wanted { at } if at <= now) {
+            self.connect();
+        }
+        self.continue_drain(now);
+        self.check_start(now);
+        if self.connection != Connection::Connected {
+            return;
+        }
+        let mut requests = Vec::new();
+        for index in self.schedule.take_due(now, self.shared.timing.heartbeat) {
+            let mut notices = Vec::new();
+            let request = self.groups[index].election.poll(now, &mut notices);
+            self.settle(index, now, notices);
+            requests.extend(request.map(|request| (index, request)));
+        }
+        self.send(now, requests);
+    }
+
+    fn next_wake(&self) -> BootInstant {
+        let elections = if self.connection == Connection::Connected { self.schedule.first() } else { None };
+        let connect = match self.connection {
+            Connection::Wanted { at } => Some(at),
+            _ => None,
+        };
+        let drain = self.drain.as_ref().and_then(Drain::deadline);
+        let all = [elections, connect, drain, self.start_deadline];
+        all.into_iter().flatten().min().unwrap_or(BootInstant::from_nanos(u64::MAX))
+    }
+
+    fn control(&mut self, control: Control) {
+        let now = self.shared.clock.now();
+        match control {
+            Control::StepDown { group, grace, reply } => {
+                self.begin_drain(Drain::new(vec![group], Then::StepDown, now.saturating_add(grace), Some(reply)));
+            }
+            Control::Drain { grace, reply } => {
+                let all = (0..self.groups.len()).collect();
+                self.begin_drain(Drain::new(all, Then::StandAside, now.saturating_add(grace), Some(reply)));
+            }
+            Control::Shutdown { grace, reply } => self.begin_shutdown(grace, Some(reply)),
+            Control::Resume => self.resume(now),
+            Control::Inspect { group, reply } => self.inspect(group, reply),
+        }
+    }
+
+    fn announced(&mut self, announcement: &Announcement) {
+        let now = self.shared.clock.now();
+        let which: Vec<usize> = match announcement {
+            Announcement::Gap => (0..self.groups.len()).collect(),
+            Announcement::Released(group) => self.shared.cells.keys().position(|g| g == group).into_iter().collect(),
+        };
+        for index in which {
+            self.handle(index, now, Event::Announced);
+        }
+    }
+
+    fn handle(&mut self, index: usize, now: BootInstant, event: Event) {
+        let mut notices = Vec::new();
+        self.groups[index].election.handle(now, event, &mut notices);
+        self.settle(index, now, notices);
+    }
+
+    /// After each step of an election: first the view, then the telling, then when to come back.
+    fn settle(&mut self, index: usize, now: BootInstant, notices: Vec<Notice>) {
+        let group = &mut self.groups[index];
+        let view = group.election.view(now);
+        if view != group.published {
+            match view {
+                Some((term, deadline)) => group.cell.lead(term, deadline),
+                None => group.cell.follow(),
+            }
+            self.held = self.held + usize::from(view.is_some()) - usize::from(group.published.is_some());
+            group.published = view;
+        }
+        for notice in notices {
+            self.tell(index, now, notice);
+        }
+        let group = &mut self.groups[index];
+        if !group.settled && group.election.is_settled() {
+            group.settled = true;
+            self.shared.progress.send_modify(|p| p.settled += 1);
+        }
+        group.cell.set_abstaining(group.election.is_abstaining());
+        let most = self.shared.timing.ttl / 10;
+        self.schedule.set(index, group.election.next(), self.held, most);
+    }
+
+    fn tell(&mut self, index: usize, now: BootInstant, notice: Notice) {
+        let cell = &self.groups[index].cell;
+        let group = cell.group.clone();
+        let report = match notice {
+            Notice::Acquired(term) => {
+                cell.tell_acquired(term);
+                Report::Acquired { group, term }
+            }
+            Notice::Lost(term, reason) => {
+                cell.tell_lost(term, reason);
+                Report::Lost { group, term, reason }
+            }
+            Notice::Released(term, confirmed) => {
+                self.drain.iter_mut().for_each(|drain| drain.released(index, &group, confirmed));
+                Report::Released { group, term, confirmed }
+            }
+            Notice::Following(held) => {
+                let until = now.saturating_add(held.remaining);
+                let leader = Sighting { id: held.holder.clone(), term: held.term, until };
+                if !cell.tell_following(leader, held.remaining) {
+                    return;
+                }
+                Report::Following { group, leader: held.holder, remaining: held.remaining }
+            }
+            Notice::Vacant => return cell.forget_leader(),
+            Notice::Quarantined(remaining, reason) => {
+                if !cell.set_problem(Some(reason)) {
+                    return;
+                }
+                Report::Quarantined { group, remaining, reason }
+            }
+            Notice::Duplicate => {
+                cell.set_problem(Some(
+                    "another process with this instance id leads; this one stays out until restarted",
+                ));
+                cell.tell_duplicate();
+                Report::Duplicate { group }
+            }
+        };
+        self.reporter.send(report);
+    }
+
+    /// A request of a group got no answer.
+    fn failed(&mut self, index: usize, now: BootInstant, no: RequestNo, error: &StoreError) {
+        let group = &mut self.groups[index];
+        group.failing = true;
+        group.cell.set_problem(Some(&error.to_string()));
+        let failure = if error.is_permanent() { Failure::Permanent } else { Failure::Passing };
+        self.handle(index, now, Event::Failed(no, failure));
+    }
+
+    /// The start is over when every group's leader is known, or its time is.
+    fn check_start(&mut self, now: BootInstant) {
+        let Some(deadline) = self.start_deadline else { return };
+        let all = self.groups.iter().all(|g| g.settled);
+        if !all && now < deadline {
+            return;
+        }
+        self.start_deadline = None;
+        let reached = self.connection == Connection::Connected && self.shared.progress.borrow().contact;
+        if self.shared.require_store && !reached {
+            self.shared.set_phase(Phase::Unreachable);
+            self.ending = true;
+        } else {
+            self.shared.set_phase(Phase::Running);
+        }
+    }
+
+    /// The end of the thread. What is still held runs out by itself, and only then the store may forget us: work that
+    /// outlived the grace goes on under its lease.
+    async fn end(mut self) {
+        self.calls.shutdown().await;
+        for group in &self.groups {
+            group.cell.stop();
+        }
+        self.shared.ungated.close();
+        let last = self.groups.iter().filter_map(|g| g.published.map(|(_, deadline)| deadline)).max();
+        let drain = self.drain.take();
+        match last {
+            None => {
+                self.disconnect().await;
+                self.tell_ended(drain);
+            }
+            Some(last) => {
+                self.tell_ended(drain);
+                self.shared.clock.sleep_until(last).await;
+                for group in &self.groups {
+                    group.cell.follow();
+                }
+                self.disconnect().await;
+            }
+        }
+    }
+
+    fn tell_ended(&self, drain: Option<Drain>) {
+        self.reporter.send(Report::Stopped);
+        if self.shared.progress.borrow().phase < Phase::Stopped {
+            self.shared.set_phase(Phase::Stopped);
+        }
+        if let Some(drain) = drain {
+            drain.answer(&self.groups, &self.shared);
+        }
+    }
+
+    async fn disconnect(&self) {
+        let patience = self.shared.timing.operation_timeout;
+        let farewell = self.shared.store.disconnect(self.shared.candidate.incarnation);
+        // Whatever it says: nobody is left to act on it, and leases end by themselves.
+        let _ = tokio::time::timeout(patience, farewell).await;
+    }
+}

@@ -1,0 +1,209 @@
+//! What an expanded `#[cron]` hands to the scheduler: the job, what it needs, and how to run it.
+
+use std::any::{Any, TypeId, type_name};
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use leader_core::Site;
+
+use crate::data::Data;
+use crate::tick::Tick;
+
+/// One use of `#[cron]`, collected at link time.
+#[derive(Debug)]
+pub struct JobRegistration {
+    /// The job's name: the one given, or the function's.
+    pub name: &'static str,
+    /// The cron expression. If it was a literal, the macro has looked at it; it has to be parsed all the same.
+    pub schedule: &'static str,
+    /// The name of the time zone, if one was given.
+    pub tz: Option<&'static str>,
+    /// The place of the function, equal to the one of its `#[leader_only]`.
+    pub site: Site,
+    /// The data that a run asks for: without it the job must not be started.
+    pub needs: &'static [DataKey],
+    /// The work.
+    pub run: Run,
+}
+
+inventory::collect!(JobRegistration);
+
+/// How to run a job.
+#[derive(Clone, Copy)]
+pub enum Run {
+    /// A future that can be spawned.
+    Async(for<'a> fn(&'a Context) -> BoxFuture<'a, Outcome>),
+    /// A call that may block its thread.
+    Blocking(fn(&Context) -> Outcome),
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Async(_) => "Async",
+            Self::Blocking(_) => "Blocking",
+        })
+    }
+}
+
+/// A boxed future that may change threads.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// How a run ended, if it did not panic.
+pub type Outcome = Result<(), JobError>;
+
+/// What a job's error says.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct JobError(pub String);
+
+/// The type of some data.
+#[derive(Clone, Copy)]
+pub struct DataKey {
+    // Functions, as neither a `TypeId` nor a type's name is known in a `const` of the oldest supported compiler.
+    type_id: fn() -> TypeId,
+    type_name: fn() -> &'static str,
+}
+
+impl DataKey {
+    /// The key of `T`.
+    #[must_use]
+    pub const fn of<T: ?Sized + Send + Sync + 'static>() -> Self {
+        Self { type_id: TypeId::of::<T>, type_name: type_name::<T> }
+    }
+
+    /// The type's name, for messages.
+    #[must_use]
+    pub fn type_name(self) -> &'static str {
+        (self.type_name)()
+    }
+
+    /// Whether a run can be lent this out of `data`. A [`Tick`] is always there.
+    #[must_use]
+    pub fn is_in(self, data: &Data) -> bool {
+        let type_id = (self.type_id)();
+        type_id == TypeId::of::<Tick>() || data.contains(type_id)
+    }
+}
+
+impl fmt::Debug for DataKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.type_name())
+    }
+}
+
+/// What one run is given.
+#[derive(Debug, Clone)]
+pub struct Context {
+    data: Arc<Data>,
+    tick: Arc<Tick>,
+}
+
+impl Context {
+    /// The context of the run for this tick.
+    #[must_use]
+    pub fn new(data: Arc<Data>, tick: Tick) -> Self {
+        Self { data, tick: Arc::new(tick) }
+    }
+
+    /// The tick.
+    #[must_use]
+    pub fn tick(&self) -> &Tick {
+        &self.tick
+    }
+
+    /// The data of this type; the tick, if that is what `T` is.
+    ///
+    /// # Panics
+    /// If there is none: no job is started before all that it needs is there.
+    #[must_use]
+    pub fn get<T: ?Sized + Send + Sync + 'static>(&self) -> &T {
+        let tick = (&self.tick as &dyn Any).downcast_ref::<Arc<T>>();
+        tick.map(|tick| &**tick)
+            .or_else(|| self.data.get())
+            .unwrap_or_else(|| panic!("the job was started without the `{}` that it needs", type_name::<T>()))
+    }
+}
+
+/// What a job can take by value.
+#[diagnostic::on_unimplemented(
+    message = "a `#[cron]` job cannot take `{Self}` by value",
+    label = "an argument is `&T`, for data, or `Tick`",
+    note = "take shared state as `&{Self}` and give it to the scheduler with `.data(..)`"
+)]
+pub trait FromContext {
+    /// Takes it.
+    fn from_context(cx: &Context) -> Self;
+}
+
+impl FromContext for Tick {
+    fn from_context(cx: &Context) -> Self {
+        cx.tick().clone()
+    }
+}
+
+/// What a job can return.
+#[diagnostic::on_unimplemented(
+    message = "a `#[cron]` job cannot return `{Self}`",
+    label = "a job returns `()` or `Result<(), E>`",
+    note = "nobody is there to take a value: log it, or store it; an error is shown by its `Display`"
+)]
+pub trait IntoOutcome {
+    /// How the run ended.
+    ///
+    /// # Errors
+    /// The job's own.
+    fn into_outcome(self) -> Outcome;
+}
+
+#[diagnostic::do_not_recommend]
+impl IntoOutcome for () {
+    fn into_outcome(self) -> Outcome {
+        Ok(())
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<E: fmt::Display> IntoOutcome for Result<(), E> {
+    fn into_outcome(self) -> Outcome {
+        // The alternate form of an error that carries its causes shows them too.
+        self.map_err(|error| JobError(format!("{error:#}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use super::*;
+
+    fn context() -> Context {
+        let mut data = Data::default();
+        data.insert(Arc::new(String::from("given")));
+        Context::new(Arc::new(data), Tick::at(SystemTime::UNIX_EPOCH).with_missed(3))
+    }
+
+    #[test]
+    fn a_run_is_lent_its_data_and_its_tick() {
+        let cx = context();
+        assert_eq!(cx.get::<String>(), "given");
+        assert_eq!(cx.get::<Tick>().missed(), 3);
+        assert_eq!(Tick::from_context(&cx), *cx.tick());
+    }
+
+    #[test]
+    fn what_is_missing_is_known_before_a_run() {
+        let data = Data::default();
+        assert!(DataKey::of::<Tick>().is_in(&data));
+        assert!(!DataKey::of::<String>().is_in(&data));
+        assert_eq!(DataKey::of::<String>().type_name(), "alloc::string::String");
+        assert!(DataKey::of::<String>().is_in(&context().data));
+    }
+
+    #[test]
+    fn an_error_is_told_by_its_display() {
+        assert_eq!(().into_outcome(), Ok(()));
+        assert_eq!(Err::<(), _>("no paper").into_outcome(), Err(JobError("no paper".to_owned())));
+    }
+}

@@ -1,0 +1,101 @@
+//! What a run knows of itself.
+
+use std::time::{Duration, SystemTime};
+
+/// One scheduled instant of a job. A job that wants to know it takes a `Tick` (or `&Tick`) among its arguments.
+///
+/// It is the *intended* time, in whole seconds: the one that the schedule names, however late the run begins. Use it, not
+/// the clock, to say which hour a report is about, and as a key that is the same on every instance.
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+/// use leader_cron::Tick;
+///
+/// async fn report(tick: Tick) -> String {
+///     format!("report-{}", tick.unix_seconds())
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// // In a test, a job is a function like any other.
+/// let tick = Tick::at(SystemTime::UNIX_EPOCH + Duration::from_millis(3_600_250));
+/// assert_eq!(report(tick).await, "report-3600");
+/// # }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tick {
+    unix_seconds: i64,
+    attempt: u32,
+    missed: u64,
+}
+
+impl Tick {
+    /// The tick of this instant, without its fraction of a second: the first attempt, with none missed before it.
+    #[must_use]
+    pub fn at(intended: SystemTime) -> Self {
+        let seconds = |span: Duration| i64::try_from(span.as_secs()).unwrap_or(i64::MAX);
+        let unix_seconds = match intended.duration_since(SystemTime::UNIX_EPOCH) {
+            Ok(after) => seconds(after),
+            Err(before) if before.duration().subsec_nanos() == 0 => -seconds(before.duration()),
+            Err(before) => -seconds(before.duration()) - 1,
+        };
+        Self { unix_seconds, attempt: 1, missed: 0 }
+    }
+
+    /// The same tick, run for the `attempt`th time.
+    #[must_use]
+    pub fn with_attempt(self, attempt: u32) -> Self {
+        Self { attempt, ..self }
+    }
+
+    /// The same tick, run also for this many earlier ones that nobody ran.
+    #[must_use]
+    pub fn with_missed(self, missed: u64) -> Self {
+        Self { missed, ..self }
+    }
+
+    /// The intended time in seconds since 1970-01-01 00:00 UTC.
+    #[must_use]
+    pub fn unix_seconds(&self) -> i64 {
+        self.unix_seconds
+    }
+
+    /// The intended time.
+    #[must_use]
+    pub fn intended(&self) -> SystemTime {
+        let distance = Duration::from_secs(self.unix_seconds.unsigned_abs());
+        if self.unix_seconds < 0 { SystemTime::UNIX_EPOCH - distance } else { SystemTime::UNIX_EPOCH + distance }
+    }
+
+    /// Which attempt at this tick the run is, from 1.
+    #[must_use]
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// How many ticks before this one nobody ran.
+    #[must_use]
+    pub fn missed(&self) -> u64 {
+        self.missed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tick_is_a_whole_second_and_never_a_later_one() {
+        let epoch = SystemTime::UNIX_EPOCH;
+        for (instant, expected) in [
+            (epoch + Duration::from_millis(1_999), 1),
+            (epoch, 0),
+            (epoch - Duration::from_millis(1), -1),
+            (epoch - Duration::from_secs(2), -2),
+        ] {
+            let tick = Tick::at(instant);
+            assert_eq!(tick.unix_seconds(), expected);
+            assert!(tick.intended() <= instant && instant < tick.intended() + Duration::from_secs(1));
+        }
+    }
+}
