@@ -1,7 +1,5 @@
 //! The election itself: what it holds, and how each event changes it.
 
-use std::time::Duration;
-
 #[cfg(feature = "testing")]
 use super::KnownBad;
 use super::{Event, Failure, LossReason, MAX_TTL, Next, Notice, Reclaim, RenewalFailure, Request, RequestNo, Rules};
@@ -24,9 +22,8 @@ enum Standing {
 struct Seat {
     term: Term,
     deadline: BootInstant,
-    /// Believed in only from here on.
-    from: BootInstant,
-    told: bool,
+    /// Not yet, while an older incarnation of the same id may still believe.
+    believed: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -56,6 +53,8 @@ pub struct Election {
     seat: Option<Seat>,
     /// Until when this incarnation's last lease is surely not another's: a failed renewal ends the view, not the right.
     right: BootInstant,
+    /// Until when an older incarnation of the same id may believe; whatever becomes of the seat that was taken from it.
+    not_before: BootInstant,
     outstanding: Option<Outstanding>,
     /// A release to send: of this acquisition, or of whichever this incarnation holds.
     to_release: Option<Option<Term>>,
@@ -80,6 +79,7 @@ impl Election {
             standing: Standing::Competing,
             seat: None,
             right: BootInstant::default(),
+            not_before: BootInstant::default(),
             outstanding: None,
             to_release: None,
             last_no: RequestNo::default(),
@@ -96,23 +96,23 @@ impl Election {
     #[must_use]
     pub fn view(&self, now: BootInstant) -> Option<(Term, BootInstant)> {
         let seat = self.seat.as_ref()?;
-        (seat.from <= now && self.holds(seat, now)).then_some((seat.term, seat.deadline))
+        (seat.believed && self.holds(seat, now)).then_some((seat.term, seat.deadline))
     }
 
     /// When to call [`poll`](Self::poll).
     #[must_use]
     pub fn next(&self) -> Next {
-        let pending = self.seat.as_ref().map(|s| if s.told { s.deadline } else { s.from });
+        let ends = self.seat.as_ref().map(|s| s.deadline);
         if self.outstanding.is_some() {
-            return Next::Waiting(pending);
+            return Next::Waiting(ends);
         }
         if self.to_release.is_some() {
             return Next::At(BootInstant::default());
         }
-        match (&self.standing, pending) {
+        match (&self.standing, ends) {
             (Standing::Withdrawn | Standing::Duplicate | Standing::Abstaining { until: None }, _) => Next::Idle,
             (Standing::Abstaining { until: Some(until) }, _) => Next::At(*until),
-            // A seat that is not believed in yet, or a view that ends before the next attempt.
+            // The view ends before the next attempt.
             (Standing::Competing, Some(at)) if at < earliest(self.next) => Next::At(at),
             (Standing::Competing, _) => self.next,
         }
@@ -179,19 +179,11 @@ impl Election {
         self.let_time_pass(now, notices);
     }
 
-    /// Ends what has run out, begins what has come due, tells of both.
+    /// Ends what has run out.
     fn let_time_pass(&mut self, now: BootInstant, notices: &mut Vec<Notice>) {
-        if let Some(seat) = &self.seat {
-            if !self.holds(seat, now) {
-                self.demote(LossReason::Expired, notices);
-                self.next = Next::At(now);
-            }
-        }
-        if let Some(seat) = &mut self.seat {
-            if !seat.told && seat.from <= now {
-                seat.told = true;
-                notices.push(Notice::Acquired(seat.term));
-            }
+        if self.seat.as_ref().is_some_and(|seat| !self.holds(seat, now)) {
+            self.demote(LossReason::Expired, notices);
+            self.next = Next::At(now);
         }
         if matches!(self.standing, Standing::Abstaining { until: Some(until) } if until <= now) {
             self.standing = Standing::Competing;
@@ -231,7 +223,7 @@ impl Election {
                 self.next = Next::At(now.saturating_add(remaining.min(MAX_TTL)));
                 notices.push(Notice::Quarantined(remaining, reason));
             }
-            (Kind::Renew, Answer::Renewed) => self.renewed(now, &sent),
+            (Kind::Renew, Answer::Renewed) => self.renewed(now, &sent, notices),
             (Kind::Renew, Answer::Lost { duplicate }) => {
                 self.next = Next::At(now);
                 if duplicate {
@@ -263,31 +255,44 @@ impl Election {
         }
         self.last_term = Some(won.term);
         self.settled = true;
+        if self.rules.reclaim == Reclaim::AfterDeadline {
+            self.not_before = self.not_before.max(now.saturating_add(won.older_lease.min(MAX_TTL)));
+        }
         let deadline = self.deadline(now, sent);
         if deadline <= now {
             self.next = Next::At(now);
             return;
         }
-        let wait = match self.rules.reclaim {
-            Reclaim::AtOnce => Duration::ZERO,
-            Reclaim::AfterDeadline => won.older_lease.min(MAX_TTL),
-        };
         self.right = deadline;
-        self.seat = Some(Seat { term: won.term, deadline, from: now.saturating_add(wait), told: false });
-        self.next = self.renew_window(sent.sent);
-        self.let_time_pass(now, notices);
+        self.seat = Some(Seat { term: won.term, deadline, believed: false });
+        self.seated(sent, notices);
     }
 
-    fn renewed(&mut self, now: BootInstant, sent: &Outstanding) {
+    fn renewed(&mut self, now: BootInstant, sent: &Outstanding, notices: &mut Vec<Notice>) {
         let deadline = self.deadline(now, sent);
         match &mut self.seat {
             Some(seat) if now < deadline && seat.deadline <= deadline => {
                 seat.deadline = deadline;
                 self.right = deadline;
-                self.next = self.renew_window(sent.sent);
+                self.seated(sent, notices);
             }
             // Too late to be of use, or the view has ended meanwhile: ask again at once.
             _ => self.next = Next::At(now),
+        }
+    }
+
+    /// The store confirmed the seat. It is believed in once the store did so in answer to a request that was sent after the
+    /// older incarnation's belief had ended: until then that one may still take it back.
+    fn seated(&mut self, sent: &Outstanding, notices: &mut Vec<Notice>) {
+        self.next = self.renew_window(sent.sent);
+        let Some(seat) = &mut self.seat else { return };
+        if self.not_before <= sent.sent {
+            if !seat.believed {
+                seat.believed = true;
+                notices.push(Notice::Acquired(seat.term));
+            }
+        } else if self.not_before < earliest(self.next) {
+            self.next = Next::At(self.not_before);
         }
     }
 
@@ -367,7 +372,7 @@ impl Election {
     }
 
     fn demote(&mut self, reason: LossReason, notices: &mut Vec<Notice>) {
-        if let Some(seat) = self.seat.take().filter(|s| s.told) {
+        if let Some(seat) = self.seat.take().filter(|s| s.believed) {
             notices.push(Notice::Lost(seat.term, reason));
         }
     }
@@ -422,7 +427,7 @@ impl Election {
             _ => return,
         };
         let deadline = now.saturating_add(self.rules.ttl.saturating_sub(self.rules.guard));
-        self.seat = Some(Seat { term, deadline, from: now, told: false });
+        self.seat = Some(Seat { term, deadline, believed: true });
     }
 }
 

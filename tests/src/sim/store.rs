@@ -157,10 +157,15 @@ impl Store {
             return self.held(at, command).map_or(Answer::NotHeld, Answer::Held).into();
         }
         let mut wait = record.quarantine_end.saturating_sub(at);
-        if key == Key::Absent && !flaws.no_until {
-            wait = wait.max(record.until.saturating_sub(at));
-        }
-        if wait > 0 && !continues {
+        // A lease that is gone before its end is waited for, except by the incarnation that it was given to; also by a leader
+        // that continues, because its request may be a late one, sent before that lease was given to the other.
+        let gone = if key == Key::Absent && !flaws.no_until && record.holder.as_ref() != Some(candidate) {
+            record.until.saturating_sub(at)
+        } else {
+            0
+        };
+        if wait > 0 && !continues || gone > 0 {
+            wait = wait.max(gone);
             let remaining = Duration::from_millis(wait);
             return Answer::Quarantined { remaining, reason: "the server may have lost its memory" }.into();
         }
