@@ -1,5 +1,7 @@
 //! The election itself: what it holds, and how each event changes it.
 
+use std::time::Duration;
+
 #[cfg(feature = "testing")]
 use super::KnownBad;
 use super::{Event, Failure, LossReason, MAX_TTL, Next, Notice, Reclaim, RenewalFailure, Request, RequestNo, Rules};
@@ -64,6 +66,8 @@ pub struct Election {
     /// An acquire got no usable answer since the last one that did: the store may hold a lease that we know nothing of.
     unsure: bool,
     failures: u32,
+    /// A release was announced while the store was being asked: its answer may be older.
+    woken: bool,
     next: Next,
     settled: bool,
 }
@@ -87,6 +91,7 @@ impl Election {
             last_term: None,
             unsure: false,
             failures: 0,
+            woken: false,
             next: Next::At(now),
             settled: false,
         }
@@ -157,11 +162,10 @@ impl Election {
         match event {
             Event::Answered(no, answer) => self.answered(now, no, answer, notices),
             Event::Failed(no, failure) => self.failed(now, no, failure, notices),
-            Event::Announced => {
-                if self.seat.is_none() && matches!(self.next, Next::At(_)) {
-                    self.next = Next::At(now);
-                }
-            }
+            Event::Announced if self.outstanding.is_some() => self.woken = true,
+            // Also in a back-off: a store that announces is there.
+            Event::Announced if self.seat.is_none() => self.next = Next::At(now),
+            Event::Announced => {}
             Event::StepDown => {
                 if self.view(now).is_some() {
                     self.stand(now, Standing::Abstaining { until: Some(now.saturating_add(self.rules.ttl)) }, notices);
@@ -193,6 +197,7 @@ impl Election {
 
     fn send(&mut self, now: BootInstant, kind: Kind) -> Request {
         self.last_no.0 += 1;
+        self.woken = false;
         self.outstanding = Some(Outstanding { no: self.last_no, sent: now, kind, right: self.right });
         let op = match kind {
             Kind::Acquire => Op::Acquire {
@@ -214,7 +219,7 @@ impl Election {
             self.late(now, answer);
             return;
         };
-        self.failures = 0;
+        let failures = std::mem::take(&mut self.failures);
         self.unsure &= sent.kind != Kind::Acquire;
         match (sent.kind, answer) {
             (Kind::Acquire, Answer::Won(won)) => self.won(now, &sent, won, notices),
@@ -237,12 +242,16 @@ impl Election {
             }
             (Kind::Inspect, Answer::Inspected(found)) => self.inspected(now, found, notices),
             // A store that answers something else than was asked has confirmed nothing.
-            (kind, _) => self.unconfirmed(now, kind, Failure::Permanent, notices),
+            (kind, _) => {
+                self.failures = failures;
+                self.unconfirmed(now, kind, Failure::Permanent, notices);
+            }
         }
     }
 
     fn won(&mut self, now: BootInstant, sent: &Outstanding, won: Won, notices: &mut Vec<Notice>) {
         self.floor = self.floor.max(won.term);
+        self.last_term = Some(won.term);
         if self.standing != Standing::Competing {
             // Asked for before the instance stepped aside: nobody is to wait for it to run out.
             self.to_release = Some(Some(won.term));
@@ -253,7 +262,6 @@ impl Election {
             self.next = Next::At(now);
             return;
         }
-        self.last_term = Some(won.term);
         self.settled = true;
         if self.rules.reclaim == Reclaim::AfterDeadline {
             self.not_before = self.not_before.max(now.saturating_add(won.older_lease.min(MAX_TTL)));
@@ -263,7 +271,6 @@ impl Election {
             self.next = Next::At(now);
             return;
         }
-        self.right = deadline;
         self.seat = Some(Seat { term: won.term, deadline, believed: false });
         self.seated(sent, notices);
     }
@@ -273,7 +280,6 @@ impl Election {
         match &mut self.seat {
             Some(seat) if now < deadline && seat.deadline <= deadline => {
                 seat.deadline = deadline;
-                self.right = deadline;
                 self.seated(sent, notices);
             }
             // Too late to be of use, or the view has ended meanwhile: ask again at once.
@@ -287,6 +293,8 @@ impl Election {
         self.next = self.renew_window(sent.sent);
         let Some(seat) = &mut self.seat else { return };
         if self.not_before <= sent.sent {
+            // Only now: while two incarnations might claim to continue, two could be re-seated, one after the other.
+            self.right = seat.deadline;
             if !seat.believed {
                 seat.believed = true;
                 notices.push(Notice::Acquired(seat.term));
@@ -304,7 +312,9 @@ impl Election {
             return;
         }
         let mut wait = held.remaining.min(MAX_TTL);
-        if held.foreign {
+        if self.woken {
+            wait = Duration::ZERO;
+        } else if held.foreign {
             wait = wait.min(self.rules.retry);
         }
         self.next = Next::At(now.saturating_add(wait));
@@ -313,7 +323,10 @@ impl Election {
 
     fn inspected(&mut self, now: BootInstant, found: Option<Held>, notices: &mut Vec<Notice>) {
         self.settled = true;
-        let wait = found.as_ref().map_or(self.rules.heartbeat, |h| h.remaining.min(MAX_TTL).max(self.rules.retry));
+        let mut wait = found.as_ref().map_or(self.rules.heartbeat, |h| h.remaining.min(MAX_TTL).max(self.rules.retry));
+        if self.woken {
+            wait = Duration::ZERO;
+        }
         self.next = Next::At(now.saturating_add(wait));
         notices.push(found.map_or(Notice::Vacant, Notice::Following));
     }
