@@ -1,7 +1,9 @@
 //! What an expanded `#[leader_only]` calls.
 
 use std::collections::BTreeSet;
+use std::pin::Pin;
 use std::sync::Mutex;
+use std::task::{Context, Poll};
 
 use tokio::sync::Notify;
 
@@ -68,30 +70,73 @@ pub struct Entry {
 
 impl Entry {
     /// Runs the body to its end.
-    pub async fn run<F: Future>(self, body: F) -> F::Output {
-        body.await
+    pub fn run<F: Future>(self, body: F) -> Running<F> {
+        Running { body, _entry: self }
     }
 
     /// Runs the body until the lease is lost: then `None`.
-    pub async fn run_cancellable<F: Future>(self, body: F) -> Option<F::Output> {
-        let lost = async {
+    pub fn run_cancellable<F: Future>(self, body: F) -> RunningCancellable<F> {
+        let group = self.group;
+        let lost = Box::pin(async move {
             loop {
                 let changed = CHANGED.notified();
-                if !is_leader(self.group) {
+                if !is_leader(group) {
                     return;
                 }
                 changed.await;
             }
-        };
-        tokio::select! {
-            biased;
-            () = lost => None,
-            done = body => Some(done),
-        }
+        });
+        RunningCancellable { body: Some(body), lost, _entry: self }
     }
 
     /// Runs a body that is not async.
     pub fn run_sync<T>(self, body: impl FnOnce() -> T) -> T {
         body()
+    }
+}
+
+// Futures of their own: an `async fn` that is given the body keeps it twice, as its argument and as what it awaits.
+pin_project_lite::pin_project! {
+    /// A gated body that runs to its end.
+    #[must_use = "futures do nothing unless they are awaited"]
+    pub struct Running<F> {
+        #[pin]
+        body: F,
+        _entry: Entry,
+    }
+}
+
+impl<F: Future> Future for Running<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        self.project().body.poll(cx)
+    }
+}
+
+pin_project_lite::pin_project! {
+    /// A gated body that runs until the lease is lost.
+    #[must_use = "futures do nothing unless they are awaited"]
+    pub struct RunningCancellable<F> {
+        #[pin]
+        body: Option<F>,
+        lost: Pin<Box<dyn Future<Output = ()> + Send>>,
+        _entry: Entry,
+    }
+}
+
+impl<F: Future> Future for RunningCancellable<F> {
+    type Output = Option<F::Output>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<F::Output>> {
+        let mut this = self.project();
+        if this.lost.as_mut().poll(cx).is_ready() {
+            this.body.set(None);
+            return Poll::Ready(None);
+        }
+        match this.body.as_pin_mut() {
+            Some(body) => body.poll(cx).map(Some),
+            None => Poll::Ready(None),
+        }
     }
 }
