@@ -1,7 +1,6 @@
 //! Every shape of function that `#[leader_only]` can stand on.
 
 use std::cell::Cell;
-use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -9,20 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
 use async_trait::async_trait;
 use leader_core::{declared_groups, leader_only};
+use leader_tests::future::{block_on, pause, send};
 use leader_tests::gate::leads;
-
-/// Holds the future to what a multi-threaded runtime asks for.
-fn send<T: Send>(value: T) -> T {
-    value
-}
-
-fn block_on<F: Future>(future: F) -> F::Output {
-    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
-}
-
-async fn pause() {
-    tokio::task::yield_now().await;
-}
 
 /// Runs an expression as a follower and as a leader of a group that no other test uses.
 macro_rules! check {
@@ -88,9 +75,9 @@ fn generic<T, const N: usize>(values: [T; N]) -> Option<[T; N]> {
 }
 #[leader_only(group = "generic-never-used")]
 #[allow(dead_code)]
-async fn never_used<T: Send + std::fmt::Debug, const N: usize>(values: [T; N]) -> Option<[T; N]>
+async fn never_used<T, const N: usize>(values: [T; N]) -> Option<[T; N]>
 where
-    T: Clone,
+    T: Send + Clone,
 {
     Some(values)
 }
@@ -265,6 +252,7 @@ fn impl_future(n: u32) -> impl Future<Output = Option<u32>> + Send {
     }
 }
 #[leader_only(group = "impl-future-borrowing")]
+#[expect(clippy::manual_async_fn, reason = "this way of writing it is what is tested")]
 fn impl_future_borrowing(text: &str) -> impl Future<Output = Result<(), std::num::ParseIntError>> + Send {
     async {
         let _: u8 = text.parse()?;
@@ -299,10 +287,10 @@ macro_rules! made_future {
 made_future!(future_from_macro, "future-from-macro", Pin<Box<dyn Future<Output = Option<u8>>>>);
 
 mod names {
-    pub const PLAIN: &str = "constant";
-    pub struct Group;
+    pub(crate) const PLAIN: &str = "constant";
+    pub(crate) struct Group;
     impl Group {
-        pub const NAME: &'static str = "associated-constant";
+        pub(crate) const NAME: &'static str = "associated-constant";
     }
 }
 #[leader_only(group = names::PLAIN)]
@@ -315,13 +303,13 @@ async fn associated_constant_group() -> Option<u8> {
 }
 
 mod a {
-    pub mod b {
+    pub(crate) mod b {
         use leader_core as renamed;
         #[renamed::leader_only(group = "nested-module", crate = renamed)]
-        pub fn in_module() -> Option<u8> {
+        pub(crate) fn in_module() -> Option<u8> {
             Some(1)
         }
-        pub fn outer() -> Option<u8> {
+        pub(crate) fn outer() -> Option<u8> {
             #[renamed::leader_only(group = "in-function")]
             fn inner() -> Option<u8> {
                 Some(1)
@@ -340,11 +328,11 @@ mod a {
 
 mod same_group {
     #[super::leader_only(group = "same")]
-    pub fn x() {}
+    pub(crate) fn x() {}
     #[super::leader_only(group = "same")]
-    pub fn y() {}
+    pub(crate) fn y() {}
     #[super::leader_only(group = "same")]
-    pub async fn z() {}
+    pub(crate) async fn z() {}
 }
 
 mod shadowed {
@@ -376,11 +364,11 @@ mod shadowed {
     }
 
     #[::leader_core::leader_only(group = "shadowed")]
-    pub fn sync(entry: u8, CALL_SITE: u8, output: u8) -> ::std::option::Option<u8> {
+    pub(crate) fn sync(entry: u8, CALL_SITE: u8, output: u8) -> ::std::option::Option<u8> {
         ::std::option::Option::Some(entry + CALL_SITE + output)
     }
     #[::leader_core::leader_only(group = "shadowed", on_loss = "cancel")]
-    pub async fn asynchronous(entry: u8, done: u8) -> ::std::option::Option<u8> {
+    pub(crate) async fn asynchronous(entry: u8, done: u8) -> ::std::option::Option<u8> {
         ::std::option::Option::Some(entry + done)
     }
 }

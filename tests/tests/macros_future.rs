@@ -5,19 +5,8 @@ use std::task::{Context, Waker};
 
 use async_trait::async_trait;
 use leader_core::leader_only;
+use leader_tests::future::{block_on, pause, send};
 use leader_tests::gate::leads;
-
-fn send<T: Send>(value: T) -> T {
-    value
-}
-
-fn block_on<F: Future>(future: F) -> F::Output {
-    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
-}
-
-async fn pause() {
-    tokio::task::yield_now().await;
-}
 
 #[test]
 fn the_gate_is_asked_when_the_future_is_polled() {
@@ -26,6 +15,7 @@ fn the_gate_is_asked_when_the_future_is_polled() {
         Some(1)
     }
     #[leader_only(group = "polled")]
+    #[expect(clippy::manual_async_fn, reason = "this way of writing it is what is tested")]
     fn returned() -> impl Future<Output = Option<u8>> {
         async { Some(1) }
     }
@@ -71,6 +61,7 @@ fn cancellable_work_ends_with_the_lease_and_other_work_does_not() {
         Some(1)
     }
     #[leader_only(group = "cancelled", on_loss = "cancel")]
+    #[expect(clippy::manual_async_fn, reason = "this way of writing it is what is tested")]
     fn returned() -> impl Future<Output = Option<u8>> + Send {
         async move {
             pause().await;

@@ -7,19 +7,8 @@ use std::time::{Duration, SystemTime};
 use leader_core::{declared_groups, leader_only};
 use leader_cron::__private::{Context, Data, JobRegistration, Outcome, Run, inventory};
 use leader_cron::{JobError, Tick, cron};
+use leader_tests::future::{block_on, pause, send};
 use leader_tests::gate::leads;
-
-fn send<T: Send>(value: T) -> T {
-    value
-}
-
-fn block_on<F: Future>(future: F) -> F::Output {
-    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
-}
-
-async fn pause() {
-    tokio::task::yield_now().await;
-}
 
 #[leader_only(group = "main-below")]
 #[tokio::main(flavor = "current_thread")]
@@ -174,7 +163,7 @@ async fn cron_and_two(db: &Db) -> Result<(), std::fmt::Error> {
 }
 #[cron(EVERY_HOUR)]
 fn cron_sync(db: &Db, tick: Tick) -> Result<(), String> {
-    db.0.fetch_add(u32::try_from(tick.unix_seconds()).unwrap(), SeqCst);
+    db.0.fetch_add(u32::try_from(tick.unix_seconds()).expect("a small number"), SeqCst);
     Ok(())
 }
 #[cron("*/5 * * * *")]
@@ -192,7 +181,8 @@ async fn r#loop(r#loop: &Db) {
 async fn left_out() {}
 
 fn job(function: &str) -> &'static JobRegistration {
-    inventory::iter::<JobRegistration>.into_iter().find(|job| job.site.function == function).unwrap()
+    let jobs = inventory::iter::<JobRegistration>;
+    jobs.into_iter().find(|job| job.site.function == function).expect("the job is registered")
 }
 
 fn context() -> (Arc<Data>, Context) {
