@@ -1,4 +1,5 @@
 //! What needs several crates, several processes or a real server.
 
+pub mod fixture;
 pub mod future;
 pub mod gate;
