@@ -22,6 +22,8 @@ pub use lease::Term;
 pub use skipped::Skipped;
 
 #[cfg(feature = "macros")]
+#[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
+#[doc(inline)]
 pub use leader_macros::leader_only;
 
 /// What expanded attributes call. Not part of the API: it changes without notice.

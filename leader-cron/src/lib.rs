@@ -4,6 +4,7 @@ mod data;
 mod registration;
 mod tick;
 
+#[doc(inline)]
 pub use leader_macros::cron;
 pub use registration::JobError;
 pub use tick::Tick;
