@@ -87,8 +87,9 @@ use proc_macro::TokenStream;
 ///
 /// On functions and methods with a body, async or not, generic or not, also in traits and their implementations, also under
 /// `#[async_trait]`. A function that returns a future is best written as an `async fn`; otherwise its body has to end in an
-/// `async` block, or in `Box::pin` of one, and what stands before that block runs on every instance. A future that could
-/// change threads still can.
+/// `async` block, or in `Box::pin` of one, and what stands before that block runs on every instance. Such a function is known
+/// by its return type: `impl Future`, `Pin<Box<dyn Future>>`, `BoxFuture`. Behind any other name a future is a value like
+/// others, and whether this instance leads is asked when it is made. A future that could change threads still can.
 ///
 /// It cannot stand on `const`, `unsafe` and `extern` functions, nor on one that never returns.
 ///

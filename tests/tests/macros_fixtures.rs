@@ -46,7 +46,7 @@ fn no_lint_sees_the_expansion_and_none_is_kept_from_the_user() {
 }
 
 #[test]
-fn a_library_has_its_groups_once_it_is_mentioned() {
+fn a_library_has_its_groups_and_jobs_once_it_is_mentioned() {
     let linker = fixture("linker");
     let groups = |binary: &str| {
         let run = linker.cargo(&["run", "--quiet", "--bin", binary]).unwrap();
@@ -54,9 +54,9 @@ fn a_library_has_its_groups_once_it_is_mentioned() {
         assert!(run.status.success(), "{stderr}");
         stdout.trim().to_owned()
     };
-    assert_eq!(groups("mentions"), r#"["generic", "method", "private"]"#);
+    assert_eq!(groups("mentions"), r#"["generic", "job", "method", "private"], 2 jobs"#);
     // The compiler never loads it: the reason why the documentation asks for `use the_library as _;`.
-    assert_eq!(groups("never_mentions"), "[]");
+    assert_eq!(groups("never_mentions"), "[], 0 jobs");
 }
 
 #[test]
