@@ -121,6 +121,17 @@ async fn option_impl_async(n: u8) -> Option<impl Fn() -> u8> {
     pause().await;
     Some(move || n)
 }
+#[leader_only(group = "result-impl")]
+async fn result_impl(text: &str) -> Result<Option<impl Fn() -> u8 + use<>>, std::num::ParseIntError> {
+    let number: u8 = text.parse()?;
+    pause().await;
+    Ok(Some(move || number))
+}
+#[leader_only(group = "two-groups-a")]
+#[leader_only(group = "two-groups-b")]
+async fn two_groups() -> Option<u8> {
+    Some(1)
+}
 #[leader_only(group = "not-send")]
 async fn not_send(value: Rc<u8>) -> Option<u8> {
     pause().await;
@@ -157,6 +168,11 @@ impl Service {
     }
     #[leader_only(group = "by-arc")]
     async fn by_arc(self: Arc<Self>) -> Option<u32> {
+        Some(self.hits)
+    }
+    #[leader_only(group = "by-pin")]
+    async fn by_pin(self: Pin<&mut Self>) -> Option<u32> {
+        pause().await;
         Some(self.hits)
     }
     #[leader_only(group = "by-value")]
@@ -262,6 +278,19 @@ fn impl_future_borrowing(text: &str) -> impl Future<Output = Result<(), std::num
 #[leader_only(group = "boxed-future")]
 fn boxed_future(n: u32) -> Pin<Box<dyn Future<Output = Option<u32>> + Send>> {
     Box::pin(async move { Some(n) })
+}
+
+type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+#[leader_only(group = "boxed-future-alias")]
+fn boxed_future_alias(text: &str) -> BoxFuture<'_, Result<Option<&str>, std::num::ParseIntError>> {
+    Box::pin(async move {
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let _: u8 = text.parse()?;
+        Ok(Some(text))
+    })
 }
 
 // Macros and modules.
@@ -425,6 +454,9 @@ fn an_async_function_skips_and_runs_and_stays_send() {
     check!("lifetimes", block_on(send(lifetimes("a", "bb"))), None, Some("bb"));
     check!("patterns", block_on(send(patterns((1, 2), Service { hits: 1 }, vec![], 0))), None, Some(3));
     check!("option-impl-async", block_on(send(option_impl_async(7))).map(|f| f()), None, Some(7));
+    check!("result-impl", block_on(send(result_impl("x"))).is_ok(), true, false);
+    leads("two-groups-b", true);
+    check!("two-groups-a", block_on(send(two_groups())), None, Some(1));
     check!("not-send", block_on(not_send(Rc::new(1))), None, Some(1));
     check!("from-macro", block_on(send(from_macro(1))), None, Some(1));
     check!("associated-constant", block_on(associated_constant_group()), None, Some(1));
@@ -438,6 +470,7 @@ fn a_method_skips_and_runs() {
     check!("by-mut", block_on(send(service().by_mut())).copied(), None, Some(2));
     check!("by-mut-sync", service().by_mut_sync().copied(), None, Some(2));
     check!("by-arc", block_on(send(Arc::new(service()).by_arc())), None, Some(1));
+    check!("by-pin", block_on(send(Pin::new(&mut service()).by_pin())), None, Some(1));
     check!("by-value", service().by_value(), None, Some(service()));
     check!("associated", Service::associated(), None, Some(service()));
     check!("generic-impl", Wrapper("x").get(), None, Some(&"x"));
@@ -467,6 +500,7 @@ fn a_function_that_returns_a_future_skips_and_runs() {
     check!("impl-future", block_on(send(impl_future(1))), None, Some(2));
     check!("impl-future-borrowing", block_on(send(impl_future_borrowing("x"))).is_ok(), true, false);
     check!("boxed-future", block_on(send(boxed_future(1))), None, Some(1));
+    check!("boxed-future-alias", block_on(send(boxed_future_alias("1"))), Ok(None), Ok(Some("1")));
     check!("future-from-macro", block_on(future_from_macro(1)), None, Some(1));
 }
 
