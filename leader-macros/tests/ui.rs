@@ -1,4 +1,6 @@
 //! What the compiler says where an attribute is used wrongly: text and place of every message.
+//!
+//! Here, and not with the tests of several crates: the sample programs are built with all that their package depends on.
 
 #[test]
 fn every_mistake_has_its_message() {
@@ -16,6 +18,6 @@ fn every_mistake_has_its_message() {
         "cron_types",
         "cron_not_send",
     ] {
-        cases.compile_fail(format!("ui/{case}.rs"));
+        cases.compile_fail(format!("tests/ui/{case}.rs"));
     }
 }
