@@ -278,7 +278,7 @@ impl Driver {
             self.shared.progress.send_modify(|p| p.settled += 1);
         }
         group.cell.set_abstaining(group.election.is_abstaining());
-        let most = self.shared.timing.ttl / 10;
+        let most = self.shared.timing.spread;
         self.schedule.set(index, group.election.next(), self.held, most);
     }
 

@@ -66,6 +66,8 @@ pub struct Election {
     unsure: bool,
     failures: u32,
     next: Next,
+    /// A release was announced while a request was out: its answer may be older than the release.
+    announced: bool,
     settled: bool,
 }
 
@@ -88,6 +90,7 @@ impl Election {
             unsure: false,
             failures: 0,
             next: Next::At(now),
+            announced: false,
             settled: false,
         }
     }
@@ -164,6 +167,7 @@ impl Election {
             Event::Answered(no, answer) => self.answered(now, no, answer, notices),
             Event::Failed(no, failure) => self.failed(now, no, failure, notices),
             Event::Announced => {
+                self.announced = self.outstanding.is_some();
                 if self.seat.is_none() && matches!(self.next, Next::At(_)) {
                     self.next = Next::At(now);
                 }
@@ -207,6 +211,7 @@ impl Election {
     }
 
     fn send(&mut self, now: BootInstant, kind: Kind) -> Request {
+        self.announced = false;
         self.last_no.0 += 1;
         self.outstanding = Some(Outstanding { no: self.last_no, sent: now, kind, right: self.right });
         let op = match kind {
@@ -309,14 +314,14 @@ impl Election {
         if held.foreign {
             wait = wait.min(self.rules.retry);
         }
-        self.next = Next::At(now.saturating_add(wait));
+        self.next = Next::At(if self.announced { now } else { now.saturating_add(wait) });
         notices.push(Notice::Following(held));
     }
 
     fn inspected(&mut self, now: BootInstant, found: Option<Held>, notices: &mut Vec<Notice>) {
         self.settled = true;
         let wait = found.as_ref().map_or(self.rules.heartbeat, |h| h.remaining.min(MAX_TTL).max(self.rules.retry));
-        self.next = Next::At(now.saturating_add(wait));
+        self.next = Next::At(if self.announced { now } else { now.saturating_add(wait) });
         notices.push(found.map_or(Notice::Vacant, Notice::Following));
     }
 
