@@ -134,3 +134,90 @@ fn warn_if_set_back(before: SystemTime, now: SystemTime) {
         );
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    use leader_core::testing::FixedElector;
+    use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+    use super::*;
+    use crate::job::Job;
+    use crate::schedule::Schedule;
+    use crate::scheduler::live;
+
+    const START: i64 = 1_800_000_000;
+
+    /// A job each second, under a wall clock that stands still until the test moves it. The runtime's own time is paused:
+    /// it moves on by itself as soon as all tasks wait, so that the waker looks at the wall clock over and over.
+    struct Bench {
+        wall: Arc<AtomicI64>,
+        ticks: UnboundedReceiver<(i64, u64)>,
+        engine: Arc<Engine>,
+    }
+
+    impl Bench {
+        fn start() -> (Self, FixedElector) {
+            let elector = FixedElector::following(["none"]);
+            let (sender, ticks) = unbounded_channel();
+            let job = Job::new("work", "* * * * * *", move |tick: Tick| {
+                sender.send((tick.unix_seconds() - START, tick.missed())).unwrap();
+                async {}
+            });
+            let schedule = Schedule::parse(&job.schedule, None).unwrap();
+            let engine = Arc::new(Engine {
+                elector: elector.clone(),
+                scoped: true,
+                data: Arc::default(),
+                jobs: vec![live(job, &schedule)],
+                bodies: Arc::default(),
+            });
+            let wall = Arc::new(AtomicI64::new(START));
+            let now = Arc::clone(&wall);
+            let timetable = Timetable::new(vec![schedule], START);
+            drop(tokio::spawn(wake(Arc::clone(&engine), timetable, move || instant(now.load(Ordering::SeqCst)))));
+            (Self { wall, ticks, engine }, elector)
+        }
+
+        /// Sets the wall clock, and lets the waker look at it a few times.
+        async fn set(&self, seconds: i64) {
+            self.wall.store(START + seconds, Ordering::SeqCst);
+            tokio::time::sleep(LONGEST_SLEEP * 3).await;
+        }
+
+        fn seen(&mut self) -> Vec<(i64, u64)> {
+            std::iter::from_fn(|| self.ticks.try_recv().ok()).collect()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wall_clock_that_is_set_back_runs_no_tick_twice() {
+        let (mut bench, _elector) = Bench::start();
+        for seconds in [1, 2, 3, -3600, 0, 3] {
+            bench.set(seconds).await;
+        }
+        assert_eq!(bench.seen(), [(1, 0), (2, 0), (3, 0)]);
+        bench.set(4).await;
+        assert_eq!(bench.seen(), [(4, 0)]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wall_clock_that_jumps_ahead_runs_the_newest_tick_and_tells_of_the_others() {
+        let (mut bench, _elector) = Bench::start();
+        bench.set(1).await;
+        bench.set(3600).await;
+        bench.set(3601).await;
+        assert_eq!(bench.seen(), [(1, 0), (3600, 3598), (3601, 0)]);
+        assert_eq!(bench.engine.jobs[0].record().missed, 3598);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_waker_ends_with_its_elector() {
+        let (mut bench, elector) = Bench::start();
+        elector.shutdown(Duration::ZERO).await.unwrap();
+        bench.engine.bodies.closed().await;
+        bench.set(1).await;
+        assert_eq!(bench.seen(), []);
+    }
+}

@@ -188,7 +188,7 @@ fn read_schedules(jobs: &[Job], now: i64) -> Result<Vec<Schedule>, Vec<JobProble
 }
 
 /// A job that was checked.
-fn live(job: Job, schedule: &Schedule) -> LiveJob {
+pub(crate) fn live(job: Job, schedule: &Schedule) -> LiveJob {
     LiveJob {
         name: job.name.into(),
         expression: schedule.expression().to_owned(),
