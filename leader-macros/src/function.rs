@@ -104,17 +104,18 @@ impl Function {
     /// The tokens of this function's `Site`. They stand at its name, so that all attributes on it find the same place:
     /// at a call-site span, `line!()` is the line of the attribute.
     pub(crate) fn site(&self, krate: &TokenStream) -> TokenStream {
-        let name = &self.sig.ident;
-        let text = self.name();
-        let (line, column) = (quote_spanned!(name.span()=> line), quote_spanned!(name.span()=> column));
-        let file = quote_spanned!(name.span()=> file);
+        let name = self.name();
+        let at = self.sig.ident.span();
+        let file = quote_spanned!(at=> ::core::file!());
+        let line = quote_spanned!(at=> ::core::line!());
+        let column = quote_spanned!(at=> ::core::column!());
         quote! {
             #krate::__private::Site {
                 module: ::core::module_path!(),
-                function: #text,
-                file: ::core::#file!(),
-                line: ::core::#line!(),
-                column: ::core::#column!(),
+                function: #name,
+                file: #file,
+                line: #line,
+                column: #column,
             }
         }
     }
