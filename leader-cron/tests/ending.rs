@@ -1,4 +1,5 @@
 //! Stop and shutdown: what runs is waited for, and nothing begins afterwards.
+#![expect(clippy::unwrap_used, reason = "clippy takes only functions with #[test] for tests")]
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! Jobs that are made by hand: where they run, and what a bad one does to the others.
+#![expect(clippy::unwrap_used, reason = "clippy takes only functions with #[test] for tests")]
 
 mod common;
 

@@ -1,5 +1,6 @@
 //! What is wrong is told before anything starts, all at once, with what to do. Every scheduler in this program lacks
 //! something, because of the functions below.
+#![expect(clippy::unwrap_used, reason = "clippy takes only functions with #[test] for tests")]
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
 //! Functions with `#[cron]`: found by themselves, lent their data, gated once. Every scheduler in this program starts them
 //! all.
+#![expect(clippy::unwrap_used, reason = "clippy takes only functions with #[test] for tests")]
 
 mod common;
 
