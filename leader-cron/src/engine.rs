@@ -121,6 +121,7 @@ pub(crate) async fn wake(engine: Arc<Engine>, mut timetable: Timetable, wall: im
         }
     }
     engine.bodies.close();
+    tracing::info!(target: "leader", "the elector ends, and with it its jobs: no run begins any more");
 }
 
 fn warn_if_set_back(before: SystemTime, now: SystemTime) {

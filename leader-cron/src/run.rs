@@ -95,7 +95,10 @@ impl Run {
         let begun = engine.bodies.begin(self.job)?;
         let (permit, tick) = match &job.group {
             Some(group) => {
-                let Some(entry) = engine.elector.__enter(group.as_str(), &job.name, OnLoss::Finish) else {
+                // What the function's own gate says of it is known once that has been passed.
+                let cancel = job.cancel_on_loss && matches!(job.body, Body::Async(_));
+                let on_loss = if cancel { OnLoss::Cancel } else { OnLoss::Finish };
+                let Some(entry) = engine.elector.__enter(group.as_str(), &job.name, on_loss) else {
                     job.skip(self.tick.unix_seconds());
                     return None;
                 };

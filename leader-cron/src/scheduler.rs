@@ -43,14 +43,15 @@ impl Scheduler {
     /// Gives a value that is shared with others, which jobs take as `&T`. It may be `dyn Trait`, if the trait has `Send` and
     /// `Sync` as supertraits:
     ///
-    /// ```
-    /// # use std::sync::Arc;
-    /// # use leader_cron::Scheduler;
+    /// ```standalone_crate
+    /// use std::sync::Arc;
+    /// use leader_cron::{Scheduler, cron};
+    ///
     /// trait Mailer: Send + Sync {
     ///     fn send(&self, text: &str);
     /// }
     ///
-    /// // #[cron("@hourly")]
+    /// #[cron("@hourly")]
     /// fn remind(mailer: &dyn Mailer) {
     ///     mailer.send("an hour has passed");
     /// }
@@ -58,6 +59,7 @@ impl Scheduler {
     /// fn with_mailer(scheduler: Scheduler, mailer: Arc<dyn Mailer>) -> Scheduler {
     ///     scheduler.data_arc(mailer)
     /// }
+    /// # fn main() {}
     /// ```
     pub fn data_arc<T: ?Sized + Send + Sync + 'static>(mut self, value: Arc<T>) -> Self {
         if self.data.insert(value) {

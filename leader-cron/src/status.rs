@@ -119,3 +119,36 @@ impl Record {
         self.last_run = Some(run);
     }
 }
+
+#[cfg(all(test, feature = "serde"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_is_serialized_with_ticks_in_unix_seconds() {
+        let instant = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        let outcome = RunOutcome::Failed("no paper".to_owned());
+        let last_run = LastRun { tick: instant(60), term: Some(Term::new(7)), outcome, duration: Duration::ZERO };
+        let status = JobStatus {
+            name: "report".to_owned(),
+            schedule: "@hourly".to_owned(),
+            zone: "UTC".to_owned(),
+            group: None,
+            next_tick: Some(instant(3_600)),
+            running: false,
+            last_run: Some(last_run),
+            runs: 1,
+            failures: 1,
+            panics: 0,
+            cancelled: 0,
+            skipped: 0,
+            overlapping: 0,
+            missed: 0,
+        };
+        let json = serde_json::to_value(status).unwrap();
+        assert_eq!(json["next_tick"], 3_600);
+        assert_eq!(json["last_run"]["tick"], 60);
+        assert_eq!(json["last_run"]["term"], 7);
+        assert_eq!(json["last_run"]["outcome"]["failed"], "no paper");
+    }
+}

@@ -175,3 +175,22 @@ async fn runs_of_one_job_do_not_overlap_and_the_next_is_told_what_was_missed() {
     assert!(!clock.is_empty(), "{:?}", next(&mut clock).await);
     release.notify_one();
 }
+
+#[tokio::test]
+async fn a_job_that_is_cancelled_on_loss_is_dropped_by_a_loss_and_by_a_drain() {
+    let elector = FixedElector::leading(["nightly"]);
+    let (began, mut begins) = mpsc::unbounded_channel();
+    let job = Job::new("work", EVERY_SECOND, move |_| {
+        began.send(()).unwrap();
+        std::future::pending::<()>()
+    });
+    let running = Scheduler::new(&elector).job(job.group("nightly").cancel_on_loss()).start().unwrap();
+    next(&mut begins).await;
+    elector.follow("nightly");
+    until(&running, "work", |status| status.cancelled == 1).await;
+    elector.lead("nightly");
+    next(&mut begins).await;
+    in_time(elector.drain(Duration::ZERO)).await.unwrap();
+    let status = until(&running, "work", |status| status.cancelled == 2).await;
+    assert_eq!(status.last_run.unwrap().outcome, RunOutcome::Cancelled);
+}
