@@ -8,10 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::cell::Cell;
 use crate::clock::BootInstant;
+use crate::entry::{Entry, claimed};
 use crate::group::Site;
 use crate::lease::{LocalView, Look};
 use crate::scope::{self, Special};
-use crate::work::{Entry, What, claimed};
+use crate::work::What;
 
 /// What a function that is gated returns on a follower.
 ///
