@@ -50,7 +50,8 @@ impl Database {
             place.real(),
             OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW,
         )?;
-        // The last connection to close removes the -wal by its name, whatever that names by then: see `drop`.
+        // The last connection to close writes the -wal back and removes it: not before it is known that it is ours, and
+        // not any more once the path names another file. See `drop`.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         let id = place.database().map_err(Failure::moved)?;
         if id != before {
