@@ -129,10 +129,10 @@ impl Worker {
         loop {
             match self.next(jobs) {
                 None => {}
-                Some(Job::Connect(session, call)) => {
+                Some(Job::Connect(session, call)) if !call.is_over() => {
                     let attempted = format!("connect to {}", self.address);
                     let done = self.connect(session, call.deadline).map_err(|failure| failure.attempted(attempted));
-                    // Nobody waits for it any more: the caller will connect again.
+                    // If nobody waits for it any more, the caller will connect again, or disconnect.
                     let _ = call.reply.send(done);
                 }
                 Some(Job::Execute(batch, call)) if !call.is_over() => {
@@ -141,7 +141,7 @@ impl Worker {
                     let _ = call.reply.send(answers);
                 }
                 // Too late: the caller has given up, or is about to.
-                Some(Job::Execute(..)) => {}
+                Some(Job::Connect(..) | Job::Execute(..)) => {}
                 Some(Job::Disconnect(incarnation, call)) => {
                     self.disconnect(incarnation);
                     let _ = call.reply.send(Ok(()));
@@ -179,9 +179,7 @@ impl Worker {
     }
 
     fn connect(&mut self, session: Session, deadline: BootInstant) -> Result<(), Failure> {
-        if let Some(lost) = &self.lost {
-            return Err(lost.clone());
-        }
+        self.verify()?;
         let incarnation = session.candidate.incarnation;
         let groups = session.groups.into_iter().collect();
         if let Some(member) = self.members.get_mut(&incarnation) {
