@@ -105,6 +105,6 @@ pub mod __private {
 
     pub use crate::data::Data;
     pub use crate::registration::{
-        BoxFuture, Context, DataKey, FromContext, IntoOutcome, JobRegistration, Outcome, Run,
+        BoxFuture, Context, DataKey, FromContext, IntoOutcome, JobRegistration, Outcome, Run, Shared,
     };
 }
