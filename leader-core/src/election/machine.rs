@@ -129,6 +129,11 @@ impl Election {
         self.settled
     }
 
+    #[cfg(test)]
+    pub(super) fn newest(&self) -> RequestNo {
+        self.last_no
+    }
+
     /// Nothing is left to send or to wait for.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
