@@ -87,9 +87,15 @@ impl FaultSet {
         Self(self.0 & !(1 << fault as u8))
     }
 
+    /// Whether `fault` is in it.
+    #[must_use]
+    pub const fn contains(self, fault: Fault) -> bool {
+        self.0 & 1 << fault as u8 != 0
+    }
+
     /// Those in it.
     #[must_use]
     pub fn kinds(self) -> Vec<Fault> {
-        FAULTS.iter().map(|(fault, _)| *fault).filter(|fault| self.0 & 1 << *fault as u8 != 0).collect()
+        FAULTS.iter().map(|(fault, _)| *fault).filter(|fault| self.contains(*fault)).collect()
     }
 }
