@@ -13,7 +13,6 @@ use leader_core::{BootInstant, Candidate, GroupName, Incarnation, InstanceId};
 use super::agenda::Agenda;
 use super::checker::Checker;
 use super::clock::Clock;
-use super::faults::Fault;
 use super::report::Report;
 use super::rng::Rng;
 use super::settings::{Settings, Variant};
@@ -380,12 +379,8 @@ impl<'a> World<'a> {
         }
         if let Some(term) = done.minted {
             self.report.acquisitions += 1;
-            // With the clock set back and the memory lost, a term that nobody heard of may come again: then only those count
-            // that somebody led under.
-            if !self.settings.faults.contains(Fault::StoreClockBack) {
-                if let Some(wrong) = self.checker.minted(term.get()) {
-                    self.wrong(wrong);
-                }
+            if let Some(wrong) = self.checker.minted(term.get()) {
+                self.wrong(wrong);
             }
         }
         if done.announced {
