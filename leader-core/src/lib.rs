@@ -15,6 +15,8 @@ mod group;
 mod identity;
 mod lease;
 mod scope;
+#[cfg(feature = "signal")]
+mod signal;
 mod status;
 pub mod store;
 #[cfg(feature = "testing")]
@@ -37,6 +39,8 @@ pub use identity::{Candidate, Incarnation, InstanceId, InvalidInstanceId};
 pub use leader_macros::leader_only;
 pub use lease::{Lease, Term};
 pub use scope::EnterGuard;
+#[cfg(feature = "signal")]
+pub use signal::shutdown_signal;
 pub use status::{GroupStatus, Problem, Standing, Status};
 pub use work::{RunningWork, lease};
 

@@ -132,10 +132,10 @@ impl Driver {
     pub(super) fn continue_drain(&mut self, now: BootInstant) {
         loop {
             // One whose asker has been answered waits in the background for the work that is left, until another comes.
-            if self.drain.as_ref().is_none_or(|d| d.reply.is_none() && d.then != Then::Withdraw) {
-                if let Some(next) = self.waiting_drains.pop_front() {
-                    self.drain = Some(next);
-                }
+            if self.drain.as_ref().is_none_or(|d| d.reply.is_none() && d.then != Then::Withdraw)
+                && let Some(next) = self.waiting_drains.pop_front()
+            {
+                self.drain = Some(next);
             }
             let Some(mut drain) = self.drain.take() else { return };
             self.step(&mut drain, now);

@@ -187,17 +187,18 @@ impl Election {
 
     /// Ends what has run out, begins what has come due, tells of both.
     fn let_time_pass(&mut self, now: BootInstant, notices: &mut Vec<Notice>) {
-        if let Some(seat) = &self.seat {
-            if !self.holds(seat, now) {
-                self.demote(LossReason::Expired, notices);
-                self.next = Next::At(now);
-            }
+        if let Some(seat) = &self.seat
+            && !self.holds(seat, now)
+        {
+            self.demote(LossReason::Expired, notices);
+            self.next = Next::At(now);
         }
-        if let Some(seat) = &mut self.seat {
-            if !seat.told && seat.from <= now {
-                seat.told = true;
-                notices.push(Notice::Acquired(seat.term));
-            }
+        if let Some(seat) = &mut self.seat
+            && !seat.told
+            && seat.from <= now
+        {
+            seat.told = true;
+            notices.push(Notice::Acquired(seat.term));
         }
         if matches!(self.standing, Standing::Abstaining { until: Some(until) } if until <= now) {
             self.standing = Standing::Competing;

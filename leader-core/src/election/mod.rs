@@ -8,6 +8,8 @@
 //! belongs to the newest request; a deadline never moves back; a failed renewal demotes at once (or at the deadline, by
 //! choice); an own lease is taken back under a new term; a second process with the same id makes the older one give up.
 
+#![cfg_attr(not(feature = "testing"), allow(unreachable_pub, reason = "public for simulations, under `testing`"))]
+
 mod machine;
 #[cfg(test)]
 mod tests;
