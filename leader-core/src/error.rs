@@ -263,15 +263,35 @@ macro_rules! debug_is_display {
     )*};
 }
 debug_is_display!(ConfigError, StartError, DrainError, InspectError, NotLive, NotReady);
-
-/// stub
+/// Why a URL means no store. It never shows more of the URL than its scheme: the rest may hold a password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreUrlError {
-    /// stub
-    #[error("{url}")]
+    /// The text does not begin with a scheme.
+    #[error("the store's URL has no scheme; use `sqlite:///path/to/leader.db` or `memory:`")]
+    NoScheme,
+    /// No store has this scheme.
+    #[error("no store has the scheme `{scheme}`; use `sqlite:///path/to/leader.db` or `memory:`")]
     UnknownScheme {
-        /// stub
-        url: String,
+        /// What precedes the colon.
+        scheme: String,
     },
+    /// The store with this scheme is not part of this build.
+    #[error(
+        "`{scheme}` needs the cargo feature `{feature}` of leader-core, which {since} offers; this build has none of it"
+    )]
+    NotBuiltIn {
+        /// What precedes the colon.
+        scheme: String,
+        /// The feature to enable.
+        feature: &'static str,
+        /// Which version offers that feature.
+        since: &'static str,
+    },
+    /// A SQLite URL without a usable path.
+    #[error(
+        "a SQLite URL needs the path of a file: `sqlite:///var/lib/app/leader.db` (absolute) or `sqlite:leader.db` \
+         (relative to the working directory), without `?` and `#`"
+    )]
+    SqlitePath,
 }

@@ -24,6 +24,7 @@ pub(crate) struct Wishes {
     pub(crate) drift_ppm: Option<u32>,
     pub(crate) start_timeout: Option<Duration>,
     pub(crate) grace: Option<Duration>,
+    pub(crate) spread: Option<Duration>,
 }
 
 /// A rhythm that keeps the rules.
@@ -36,6 +37,8 @@ pub(crate) struct Timing {
     pub(crate) operation_timeout: Duration,
     pub(crate) start_timeout: Duration,
     pub(crate) grace: Duration,
+    /// The longest delay by which an instance that holds leases is slower to take another.
+    pub(crate) spread: Duration,
 }
 
 impl Wishes {
@@ -52,6 +55,7 @@ impl Wishes {
             operation_timeout: self.operation_timeout.unwrap_or(MOST_OPERATION_TIMEOUT.min(ttl / 5)),
             start_timeout: self.start_timeout.unwrap_or(MOST_START_TIMEOUT.min(ttl)),
             grace: self.grace.unwrap_or(DEFAULT_GRACE),
+            spread: self.spread.unwrap_or(ttl / 10),
         };
         timing.check()?;
         Ok(timing)

@@ -1,5 +1,170 @@
 //! A store in this process's memory.
 
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+
+use super::rules::{Acquisition, Change, Moment, Record, decide, wall_clock};
+use super::{Announcer, Answer, Answers, Batch, Command, Guarantees, LeaseStore, Session, StoreFuture};
+use crate::clock::{BootInstant, Clock};
+use crate::group::GroupName;
+use crate::identity::Incarnation;
+use crate::lease::Term;
+
 /// Leases in the memory of this process: for tests, and for programs that run once.
-#[derive(Debug, Clone, Default)]
-pub struct MemoryStore {}
+///
+/// Clones share their leases, as instances share a server. It never forgets, so nobody is ever quarantined.
+///
+/// ```
+/// use leader_core::store::{LeaseStore, MemoryStore};
+///
+/// let store = MemoryStore::new();
+/// let for_another_instance = store.clone();
+/// assert_eq!(store.address(), "memory:");
+/// assert!(!store.guarantees().between_processes);
+/// # drop(for_another_instance);
+/// ```
+#[derive(Clone)]
+pub struct MemoryStore {
+    name: Arc<str>,
+    clock: Clock,
+    shared: Arc<Mutex<Shared>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    sessions: HashMap<Incarnation, (Announcer, HashSet<GroupName>)>,
+    leases: HashMap<GroupName, Lease>,
+}
+
+/// A group's record, and when the lease in it ends.
+#[derive(Default)]
+struct Lease {
+    record: Record,
+    until: BootInstant,
+}
+
+impl MemoryStore {
+    /// An empty store, which only its clones share.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { name: "".into(), clock: Clock::Boot, shared: Arc::default() }
+    }
+
+    /// An empty store whose leases run out by this clock.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn with_clock(clock: crate::testing::ManualClock) -> Self {
+        Self { clock: Clock::Manual(clock), ..Self::new() }
+    }
+
+    /// The store of this name, one for the whole process; it is there until the process ends. The URL `memory:name` means it.
+    #[must_use]
+    pub fn named(name: &str) -> Self {
+        static NAMED: LazyLock<Mutex<HashMap<String, MemoryStore>>> = LazyLock::new(Mutex::default);
+        let mut stores = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
+        let store = stores.entry(name.to_owned());
+        store.or_insert_with(|| Self { name: name.into(), ..Self::new() }).clone()
+    }
+
+    fn shared(&self) -> MutexGuard<'_, Shared> {
+        // No code of others runs under the lock, and each command is complete before the next: a poisoned one is whole.
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MemoryStore({})", self.address())
+    }
+}
+
+impl LeaseStore for MemoryStore {
+    fn address(&self) -> String {
+        format!("memory:{}", self.name)
+    }
+
+    fn guarantees(&self) -> Guarantees {
+        Guarantees {
+            between_processes: false,
+            between_hosts: false,
+            survives_restart: false,
+            loses_acknowledged_writes: false,
+        }
+    }
+
+    fn connect(&self, session: Session) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            let groups = session.groups.into_iter().collect();
+            self.shared().sessions.insert(session.candidate.incarnation, (session.announcer, groups));
+            Ok(())
+        })
+    }
+
+    fn execute(&self, batch: Batch) -> StoreFuture<'_, Answers> {
+        Box::pin(async move {
+            let mut shared = self.shared();
+            let (now, wall) = (self.clock.now(), wall_clock());
+            Ok(batch.commands.iter().map(|command| Ok(shared.execute(command, now, wall))).collect())
+        })
+    }
+
+    fn disconnect(&self, incarnation: Incarnation) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            self.shared().sessions.remove(&incarnation);
+            Ok(())
+        })
+    }
+}
+
+impl Shared {
+    fn execute(&mut self, command: &Command, now: BootInstant, wall: Term) -> Answer {
+        let lease = self.leases.entry(command.group.clone()).or_default();
+        let at = Moment { left: lease.until.saturating_since(now), quarantine: None, wall };
+        let decision = decide(&lease.record, command, at);
+        lease.record.highest = decision.highest;
+        match decision.change {
+            Change::Nothing => {}
+            Change::Take(term) => {
+                let holder = command.candidate.clone();
+                lease.record.last = Some(Acquisition { holder, term, released: false });
+                lease.until = now.saturating_add(command.ttl);
+            }
+            Change::Extend => lease.until = now.saturating_add(command.ttl),
+            Change::Release => {
+                lease.until = BootInstant::default();
+                self.announce(command);
+            }
+        }
+        decision.answer
+    }
+
+    fn announce(&self, release: &Command) {
+        for (incarnation, (announcer, groups)) in &self.sessions {
+            if *incarnation != release.candidate.incarnation && groups.contains(&release.group) {
+                announcer.released(release.group.clone());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_means_one_store_in_the_whole_process() {
+        let (a, same, other) =
+            (MemoryStore::named("jobs"), MemoryStore::named("jobs"), MemoryStore::named("other jobs"));
+        assert!(Arc::ptr_eq(&a.shared, &same.shared));
+        assert!(!Arc::ptr_eq(&a.shared, &other.shared));
+        assert_eq!(a.address(), "memory:jobs");
+        assert!(!Arc::ptr_eq(&MemoryStore::new().shared, &MemoryStore::new().shared));
+    }
+}

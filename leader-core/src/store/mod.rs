@@ -5,6 +5,9 @@
 //! [`Config::with_store`](crate::Config::with_store); [`testing::conformance`](crate::testing) proves it (feature `testing`).
 
 pub(crate) mod memory;
+mod rules;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 mod url;
 
 use std::fmt;
@@ -18,6 +21,8 @@ use crate::identity::{Candidate, Incarnation, InstanceId};
 use crate::lease::Term;
 
 pub use memory::MemoryStore;
+#[cfg(feature = "sqlite")]
+pub use sqlite::SqliteStore;
 pub(crate) use url::{open, redacted};
 
 /// A boxed future, as a store returns it.
@@ -141,6 +146,19 @@ pub enum Op {
     Inspect,
 }
 
+impl Op {
+    /// What messages call it: `acquire`, `renew`, `release`, `inspect`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Acquire { .. } => "acquire",
+            Self::Renew { .. } => "renew",
+            Self::Release { .. } => "release",
+            Self::Inspect => "inspect",
+        }
+    }
+}
+
 /// What an acquire does with a lease that another incarnation of the same instance id holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SameId {
@@ -237,7 +255,7 @@ impl fmt::Debug for Announcer {
 
 /// What a store tells without being asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Announcement {
+pub enum Announcement {
     /// A lease has become free.
     Released(GroupName),
     /// Announcements may have been lost.

@@ -1,0 +1,326 @@
+//! The thread that owns the connection, and does one thing after the other.
+//!
+//! It calls no code of others, and writes no log: a blocked output must not cost the lease.
+
+use std::collections::{HashMap, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+use std::{io, thread};
+
+use tokio::sync::oneshot;
+
+use super::database::{Database, Durability};
+use super::doorbell::Doorbell;
+use super::failure::Failure;
+use super::files::FileId;
+use super::life::Life;
+use super::row::{groups_of, released};
+use super::transaction;
+use super::witness::Witness;
+use crate::clock::BootInstant;
+use crate::config::FreshStore;
+use crate::error::StoreError;
+use crate::group::GroupName;
+use crate::identity::Incarnation;
+use crate::store::{Announcer, Answer, Answers, Batch, Command, Op, Session};
+
+/// What the thread is told.
+#[derive(Debug)]
+pub(super) enum Job {
+    /// See [`LeaseStore::connect`](crate::store::LeaseStore::connect).
+    Connect(Session, Call<()>),
+    /// See [`LeaseStore::execute`](crate::store::LeaseStore::execute).
+    Execute(Batch, Call<Answers>),
+    /// See [`LeaseStore::disconnect`](crate::store::LeaseStore::disconnect).
+    Disconnect(Incarnation, Call<()>),
+    /// Another incarnation has ended.
+    Ended(Incarnation),
+    /// Another process has released something.
+    Rung,
+    /// The last handle was dropped.
+    Stop,
+}
+
+/// Who waits for an answer, and how long.
+#[derive(Debug)]
+pub(super) struct Call<T> {
+    pub(super) deadline: BootInstant,
+    pub(super) reply: oneshot::Sender<Result<T, StoreError>>,
+}
+
+impl<T> Call<T> {
+    /// Nobody waits any more: what has not begun must not begin.
+    pub(super) fn is_over(&self) -> bool {
+        self.reply.is_closed() || self.deadline <= BootInstant::now()
+    }
+}
+
+/// Starts the thread for the database at `path`, which messages call `address`.
+pub(super) fn start(path: PathBuf, address: String, fresh: FreshStore) -> io::Result<Sender<Job>> {
+    let (sender, jobs) = channel();
+    let to_self = sender.clone();
+    thread::Builder::new().name("leader-sqlite".to_owned()).spawn(move || {
+        let mut worker = Worker {
+            path,
+            address,
+            fresh,
+            to_self,
+            open: None,
+            lost: None,
+            members: HashMap::new(),
+            lingering: Vec::new(),
+        };
+        if catch_unwind(AssertUnwindSafe(|| worker.run(&jobs))).is_err() {
+            // A leader may go on to believe until its deadline: its life lock must not end before the process does.
+            std::mem::forget(worker);
+        }
+    })?;
+    Ok(sender)
+}
+
+struct Worker {
+    path: PathBuf,
+    address: String,
+    fresh: FreshStore,
+    to_self: Sender<Job>,
+    open: Option<Open>,
+    /// The path names another file than the one that is open: nothing more is done with it.
+    lost: Option<Failure>,
+    members: HashMap<Incarnation, Member>,
+    /// Life locks of members that have gone but may still be believed to lead.
+    lingering: Vec<(BootInstant, Life)>,
+}
+
+struct Open {
+    database: Database,
+    witness: Witness,
+    doorbell: Doorbell,
+    /// A ring was heard that nobody has looked after yet.
+    rung: Arc<AtomicBool>,
+}
+
+/// A connected elector.
+pub(super) struct Member {
+    announcer: Announcer,
+    groups: HashSet<GroupName>,
+    /// None once the file is lost, and what it may believe in is over.
+    life: Option<Life>,
+    pub(super) life_id: FileId,
+    /// Until when it may hold which leases.
+    pub(super) leases: HashMap<GroupName, BootInstant>,
+}
+
+impl Member {
+    /// Gives up the life lock; or, if it may still believe in a lease, returns it, and until when to keep it: work that
+    /// outlived its grace goes on so long.
+    fn end_life(&mut self) -> Option<(BootInstant, Life)> {
+        let life = self.life.take()?;
+        let until = self.leases.values().copied().max()?;
+        (BootInstant::now() < until).then_some((until, life))
+    }
+}
+
+impl Worker {
+    fn run(&mut self, jobs: &Receiver<Job>) {
+        loop {
+            match self.next(jobs) {
+                None => {}
+                Some(Job::Connect(session, call)) if !call.is_over() => {
+                    let attempted = format!("connect to {}", self.address);
+                    let done = self.connect(session, call.deadline).map_err(|failure| failure.attempted(attempted));
+                    // If nobody waits for it any more, the caller will connect again, or disconnect.
+                    let _ = call.reply.send(done);
+                }
+                Some(Job::Execute(batch, call)) if !call.is_over() => {
+                    let answers =
+                        self.execute(&batch, &call).map_err(|failure| failure.attempted(self.attempted(&batch)));
+                    let _ = call.reply.send(answers);
+                }
+                // Too late: the caller has given up, or is about to.
+                Some(Job::Connect(..) | Job::Execute(..)) => {}
+                Some(Job::Disconnect(incarnation, call)) => {
+                    self.disconnect(incarnation);
+                    let _ = call.reply.send(Ok(()));
+                }
+                Some(Job::Ended(incarnation)) => self.ended(incarnation),
+                Some(Job::Rung) => self.rung(),
+                Some(Job::Stop) => break,
+            }
+        }
+        let members: Vec<_> = self.members.keys().copied().collect();
+        members.into_iter().for_each(|incarnation| self.disconnect(incarnation));
+        // The program may go on without this store, and with work that was begun under its leases.
+        while let Some(wait) = self.linger() {
+            thread::sleep(wait);
+        }
+    }
+
+    fn next(&mut self, jobs: &Receiver<Job>) -> Option<Job> {
+        match self.linger() {
+            // The worker holds a sender itself: the channel does not end, but by `Stop`.
+            None => Some(jobs.recv().unwrap_or(Job::Stop)),
+            Some(wait) => match jobs.recv_timeout(wait) {
+                Ok(job) => Some(job),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => Some(Job::Stop),
+            },
+        }
+    }
+
+    /// Gives up the life locks that nobody needs any more, and returns when to look again.
+    fn linger(&mut self) -> Option<Duration> {
+        let now = BootInstant::now();
+        self.lingering.retain(|(until, _)| now < *until);
+        self.lingering.iter().map(|(until, _)| until.saturating_since(now)).min()
+    }
+
+    fn connect(&mut self, session: Session, deadline: BootInstant) -> Result<(), Failure> {
+        self.verify()?;
+        let incarnation = session.candidate.incarnation;
+        let groups = session.groups.into_iter().collect();
+        if let Some(member) = self.members.get_mut(&incarnation) {
+            (member.announcer, member.groups) = (session.announcer, groups);
+            return Ok(());
+        }
+        let open = match &mut self.open {
+            Some(open) => open,
+            None => {
+                let database = Database::open(&self.path, self.fresh, deadline)?;
+                let locks = database.locks().to_owned();
+                let (to_self, rung) = (self.to_self.clone(), Arc::new(AtomicBool::new(false)));
+                let heard = Arc::clone(&rung);
+                let doorbell = Doorbell::hang(&locks, move || {
+                    if !heard.swap(true, Ordering::SeqCst) {
+                        to_self.send(Job::Rung).unwrap_or_default();
+                    }
+                });
+                let witness = Witness::new(locks, self.to_self.clone());
+                self.open.insert(Open { database, witness, doorbell, rung })
+            }
+        };
+        let locks = open.database.locks();
+        let life = Life::begin(locks, incarnation, open.database.id())
+            .map_err(|error| Failure::of_file(&format!("a lock file in {}", locks.display()), &error))?;
+        self.members.insert(
+            incarnation,
+            Member {
+                announcer: session.announcer,
+                groups,
+                life_id: life.id(),
+                life: Some(life),
+                leases: HashMap::new(),
+            },
+        );
+        Ok(())
+    }
+
+    fn disconnect(&mut self, incarnation: Incarnation) {
+        if let Some(mut member) = self.members.remove(&incarnation) {
+            self.lingering.extend(member.end_life());
+        }
+        if self.members.is_empty() {
+            self.open = None;
+            self.lost = None;
+        }
+    }
+
+    fn execute(&mut self, batch: &Batch, call: &Call<Answers>) -> Result<Answers, Failure> {
+        self.verify()?;
+        let Some(Open { database, witness, doorbell, .. }) = &mut self.open else {
+            return Err(Failure::permanent("no elector is connected", "connect one first"));
+        };
+        let mut answers = transaction::look(database, witness, &self.members, batch, call.deadline)?;
+        if answers.iter().all(Option::is_some) {
+            self.verify()?;
+            return Ok(answers.into_iter().flatten().collect());
+        }
+        let acquires =
+            |(command, answer): (&Command, &Option<_>)| answer.is_none() && matches!(command.op, Op::Acquire { .. });
+        let durability =
+            if batch.commands.iter().zip(&answers).any(acquires) { Durability::Power } else { Durability::Process };
+        let answers = transaction::write(database, witness, &mut self.members, batch, &mut answers, durability, call)?;
+        let released: Vec<_> = batch
+            .commands
+            .iter()
+            .zip(&answers)
+            .filter(|(_, answer)| matches!(answer, Ok(Answer::Released)))
+            .map(|(command, _)| command)
+            .collect();
+        if !released.is_empty() {
+            // Those who do not hear it look when the lease that they were told of would end.
+            let _ = doorbell.ring();
+        }
+        for release in released {
+            announce(&self.members, &release.group, release.candidate.incarnation);
+        }
+        bury(database, witness);
+        self.verify()?;
+        Ok(answers)
+    }
+
+    /// Whether the path still names the files that are open. Once it does not, it never does again: what other instances
+    /// did meanwhile with another file is not known.
+    fn verify(&mut self) -> Result<(), Failure> {
+        if let (None, Some(open)) = (&self.lost, &self.open) {
+            self.lost = open.database.verify().err();
+            if self.lost.is_some() {
+                // Who can lead no more is no reason for the users of the new file to wait.
+                self.lingering.extend(self.members.values_mut().filter_map(Member::end_life));
+            }
+        }
+        self.lost.clone().map_or(Ok(()), Err)
+    }
+
+    /// Tells the followers of an incarnation that has ended.
+    fn ended(&mut self, incarnation: Incarnation) {
+        if self.verify().is_err() {
+            return;
+        }
+        let Some(Open { database, witness, .. }) = &mut self.open else { return };
+        witness.ended(incarnation);
+        // If they cannot be read, followers find out when they ask.
+        for group in groups_of(database.reader(), incarnation).unwrap_or_default() {
+            announce(&self.members, &group, incarnation);
+        }
+        bury(database, witness);
+    }
+
+    /// Finds out what was released, and tells the followers.
+    fn rung(&mut self) {
+        let Some(Open { database, rung, .. }) = &self.open else { return };
+        // Before the look: a ring that comes after it leads to another one.
+        rung.store(false, Ordering::SeqCst);
+        for (group, holder) in released(database.reader()).unwrap_or_default() {
+            announce(&self.members, &group, holder);
+        }
+    }
+
+    fn attempted(&self, batch: &Batch) -> String {
+        let mut names: Vec<_> = batch.commands.iter().map(|command| command.op.name()).collect();
+        names.sort_unstable();
+        names.dedup();
+        format!("{} on {}", names.join(", "), self.address)
+    }
+}
+
+/// Tells all members that follow the group, but the one that held it.
+fn announce(members: &HashMap<Incarnation, Member>, group: &GroupName, holder: Incarnation) {
+    for (incarnation, member) in members {
+        if *incarnation != holder && member.groups.contains(group) {
+            member.announcer.released(group.clone());
+        }
+    }
+}
+
+/// Removes the lock files of ended incarnations that no row names any more.
+fn bury(database: &Database, witness: &mut Witness) {
+    for incarnation in witness.dead() {
+        if groups_of(database.reader(), incarnation).is_ok_and(|groups| groups.is_empty()) {
+            witness.bury(incarnation);
+        }
+    }
+}
