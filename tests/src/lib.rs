@@ -1,1 +1,3 @@
 //! What needs several crates, several processes or a real server.
+
+pub mod sim;

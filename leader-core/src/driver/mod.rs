@@ -219,7 +219,8 @@ impl Driver {
             Connection::Wanted { at } => Some(at),
             _ => None,
         };
-        let drain = self.drain.as_ref().and_then(Drain::deadline);
+        let now = self.shared.clock.now();
+        let drain = self.drain.as_ref().and_then(|drain| drain.deadline(now));
         let all = [elections, connect, drain, self.start_deadline];
         all.into_iter().flatten().min().unwrap_or(BootInstant::from_nanos(u64::MAX))
     }
@@ -237,6 +238,8 @@ impl Driver {
             Control::Shutdown { grace, reply } => self.begin_shutdown(grace, Some(reply)),
             Control::Resume => self.resume(now),
             Control::Inspect { group, reply } => self.inspect(group, reply),
+            #[cfg(test)]
+            Control::Panic => panic!("as the test asked"),
         }
     }
 
@@ -391,5 +394,27 @@ impl Driver {
         let farewell = self.shared.store.disconnect(self.shared.candidate.incarnation);
         // Whatever it says: nobody is left to act on it, and leases end by themselves.
         let _ = tokio::time::timeout(patience, farewell).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::NotLive;
+    use crate::store::MemoryStore;
+    use crate::{Config, Elector};
+
+    #[tokio::test]
+    async fn when_the_driver_dies_the_view_has_ended_and_health_is_red() {
+        let elector = Elector::start(Config::with_store(MemoryStore::new())).await.unwrap();
+        let lease = elector.lease("default").unwrap();
+        let mut events = elector.subscribe("default").unwrap();
+        elector.0.control.send(Control::Panic).unwrap();
+        lease.lost().await;
+        while events.next().await.is_some() {}
+        assert!(!elector.is_leader("default"));
+        elector.shutdown(std::time::Duration::ZERO).await.unwrap();
+        assert_eq!(elector.live(), Err(NotLive::DriverDead));
+        assert!(elector.ready().is_err() && !elector.status().problems.is_empty());
     }
 }

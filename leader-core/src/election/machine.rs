@@ -24,9 +24,8 @@ enum Standing {
 struct Seat {
     term: Term,
     deadline: BootInstant,
-    /// Believed in only from here on.
-    from: BootInstant,
-    told: bool,
+    /// Not yet, while an older incarnation of the same id may still believe.
+    believed: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -56,6 +55,8 @@ pub struct Election {
     seat: Option<Seat>,
     /// Until when this incarnation's last lease is surely not another's: a failed renewal ends the view, not the right.
     right: BootInstant,
+    /// Until when an older incarnation of the same id may believe; whatever becomes of the seat that was taken from it.
+    not_before: BootInstant,
     outstanding: Option<Outstanding>,
     /// A release to send: of this acquisition, or of whichever this incarnation holds.
     to_release: Option<Option<Term>>,
@@ -65,9 +66,9 @@ pub struct Election {
     /// An acquire got no usable answer since the last one that did: the store may hold a lease that we know nothing of.
     unsure: bool,
     failures: u32,
+    /// A release was announced while the store was being asked: its answer may be older.
+    woken: bool,
     next: Next,
-    /// A release was announced while a request was out: its answer may be older than the release.
-    announced: bool,
     settled: bool,
 }
 
@@ -82,6 +83,7 @@ impl Election {
             standing: Standing::Competing,
             seat: None,
             right: BootInstant::default(),
+            not_before: BootInstant::default(),
             outstanding: None,
             to_release: None,
             last_no: RequestNo::default(),
@@ -89,8 +91,8 @@ impl Election {
             last_term: None,
             unsure: false,
             failures: 0,
+            woken: false,
             next: Next::At(now),
-            announced: false,
             settled: false,
         }
     }
@@ -99,23 +101,23 @@ impl Election {
     #[must_use]
     pub fn view(&self, now: BootInstant) -> Option<(Term, BootInstant)> {
         let seat = self.seat.as_ref()?;
-        (seat.from <= now && self.holds(seat, now)).then_some((seat.term, seat.deadline))
+        (seat.believed && self.holds(seat, now)).then_some((seat.term, seat.deadline))
     }
 
     /// When to call [`poll`](Self::poll).
     #[must_use]
     pub fn next(&self) -> Next {
-        let pending = self.seat.as_ref().map(|s| if s.told { s.deadline } else { s.from });
+        let ends = self.seat.as_ref().map(|s| s.deadline);
         if self.outstanding.is_some() {
-            return Next::Waiting(pending);
+            return Next::Waiting(ends);
         }
         if self.to_release.is_some() {
             return Next::At(BootInstant::default());
         }
-        match (&self.standing, pending) {
+        match (&self.standing, ends) {
             (Standing::Withdrawn | Standing::Duplicate | Standing::Abstaining { until: None }, _) => Next::Idle,
             (Standing::Abstaining { until: Some(until) }, _) => Next::At(*until),
-            // A seat that is not believed in yet, or a view that ends before the next attempt.
+            // The view ends before the next attempt.
             (Standing::Competing, Some(at)) if at < earliest(self.next) => Next::At(at),
             (Standing::Competing, _) => self.next,
         }
@@ -166,12 +168,10 @@ impl Election {
         match event {
             Event::Answered(no, answer) => self.answered(now, no, answer, notices),
             Event::Failed(no, failure) => self.failed(now, no, failure, notices),
-            Event::Announced => {
-                self.announced = self.outstanding.is_some();
-                if self.seat.is_none() && matches!(self.next, Next::At(_)) {
-                    self.next = Next::At(now);
-                }
-            }
+            Event::Announced if self.outstanding.is_some() => self.woken = true,
+            // Also in a back-off: a store that announces is there.
+            Event::Announced if self.seat.is_none() => self.next = Next::At(now),
+            Event::Announced => {}
             Event::StepDown => {
                 if self.view(now).is_some() {
                     self.stand(now, Standing::Abstaining { until: Some(now.saturating_add(self.rules.ttl)) }, notices);
@@ -189,20 +189,11 @@ impl Election {
         self.let_time_pass(now, notices);
     }
 
-    /// Ends what has run out, begins what has come due, tells of both.
+    /// Ends what has run out.
     fn let_time_pass(&mut self, now: BootInstant, notices: &mut Vec<Notice>) {
-        if let Some(seat) = &self.seat
-            && !self.holds(seat, now)
-        {
+        if self.seat.as_ref().is_some_and(|seat| !self.holds(seat, now)) {
             self.demote(LossReason::Expired, notices);
             self.next = Next::At(now);
-        }
-        if let Some(seat) = &mut self.seat
-            && !seat.told
-            && seat.from <= now
-        {
-            seat.told = true;
-            notices.push(Notice::Acquired(seat.term));
         }
         if matches!(self.standing, Standing::Abstaining { until: Some(until) } if until <= now) {
             self.standing = Standing::Competing;
@@ -211,8 +202,8 @@ impl Election {
     }
 
     fn send(&mut self, now: BootInstant, kind: Kind) -> Request {
-        self.announced = false;
         self.last_no.0 += 1;
+        self.woken = false;
         self.outstanding = Some(Outstanding { no: self.last_no, sent: now, kind, right: self.right });
         let op = match kind {
             Kind::Acquire => Op::Acquire {
@@ -234,7 +225,7 @@ impl Election {
             self.late(now, answer);
             return;
         };
-        self.failures = 0;
+        let failures = std::mem::take(&mut self.failures);
         self.unsure &= sent.kind != Kind::Acquire;
         match (sent.kind, answer) {
             (Kind::Acquire, Answer::Won(won)) => self.won(now, &sent, won, notices),
@@ -243,7 +234,7 @@ impl Election {
                 self.next = Next::At(now.saturating_add(remaining.min(MAX_TTL)));
                 notices.push(Notice::Quarantined(remaining, reason));
             }
-            (Kind::Renew, Answer::Renewed) => self.renewed(now, &sent),
+            (Kind::Renew, Answer::Renewed) => self.renewed(now, &sent, notices),
             (Kind::Renew, Answer::Lost { duplicate }) => {
                 self.next = Next::At(now);
                 if duplicate {
@@ -257,12 +248,16 @@ impl Election {
             }
             (Kind::Inspect, Answer::Inspected(found)) => self.inspected(now, found, notices),
             // A store that answers something else than was asked has confirmed nothing.
-            (kind, _) => self.unconfirmed(now, kind, Failure::Permanent, notices),
+            (kind, _) => {
+                self.failures = failures;
+                self.unconfirmed(now, kind, Failure::Permanent, notices);
+            }
         }
     }
 
     fn won(&mut self, now: BootInstant, sent: &Outstanding, won: Won, notices: &mut Vec<Notice>) {
         self.floor = self.floor.max(won.term);
+        self.last_term = Some(won.term);
         if self.standing != Standing::Competing {
             // Asked for before the instance stepped aside: nobody is to wait for it to run out.
             self.to_release = Some(Some(won.term));
@@ -273,33 +268,45 @@ impl Election {
             self.next = Next::At(now);
             return;
         }
-        self.last_term = Some(won.term);
         self.settled = true;
+        if self.rules.reclaim == Reclaim::AfterDeadline {
+            self.not_before = self.not_before.max(now.saturating_add(won.older_lease.min(MAX_TTL)));
+        }
         let deadline = self.deadline(now, sent);
         if deadline <= now {
             self.next = Next::At(now);
             return;
         }
-        let wait = match self.rules.reclaim {
-            Reclaim::AtOnce => Duration::ZERO,
-            Reclaim::AfterDeadline => won.older_lease.min(MAX_TTL),
-        };
-        self.right = deadline;
-        self.seat = Some(Seat { term: won.term, deadline, from: now.saturating_add(wait), told: false });
-        self.next = self.renew_window(sent.sent);
-        self.let_time_pass(now, notices);
+        self.seat = Some(Seat { term: won.term, deadline, believed: false });
+        self.seated(sent, notices);
     }
 
-    fn renewed(&mut self, now: BootInstant, sent: &Outstanding) {
+    fn renewed(&mut self, now: BootInstant, sent: &Outstanding, notices: &mut Vec<Notice>) {
         let deadline = self.deadline(now, sent);
         match &mut self.seat {
             Some(seat) if now < deadline && seat.deadline <= deadline => {
                 seat.deadline = deadline;
-                self.right = deadline;
-                self.next = self.renew_window(sent.sent);
+                self.seated(sent, notices);
             }
             // Too late to be of use, or the view has ended meanwhile: ask again at once.
             _ => self.next = Next::At(now),
+        }
+    }
+
+    /// The store confirmed the seat. It is believed in once the store did so in answer to a request that was sent after the
+    /// older incarnation's belief had ended: until then that one may still take it back.
+    fn seated(&mut self, sent: &Outstanding, notices: &mut Vec<Notice>) {
+        self.next = self.renew_window(sent.sent);
+        let Some(seat) = &mut self.seat else { return };
+        if self.not_before <= sent.sent {
+            // Only now: while two incarnations might claim to continue, two could be re-seated, one after the other.
+            self.right = seat.deadline;
+            if !seat.believed {
+                seat.believed = true;
+                notices.push(Notice::Acquired(seat.term));
+            }
+        } else if self.not_before < earliest(self.next) {
+            self.next = Next::At(self.not_before);
         }
     }
 
@@ -311,17 +318,22 @@ impl Election {
             return;
         }
         let mut wait = held.remaining.min(MAX_TTL);
-        if held.foreign {
+        if self.woken {
+            wait = Duration::ZERO;
+        } else if held.foreign {
             wait = wait.min(self.rules.retry);
         }
-        self.next = Next::At(if self.announced { now } else { now.saturating_add(wait) });
+        self.next = Next::At(now.saturating_add(wait));
         notices.push(Notice::Following(held));
     }
 
     fn inspected(&mut self, now: BootInstant, found: Option<Held>, notices: &mut Vec<Notice>) {
         self.settled = true;
-        let wait = found.as_ref().map_or(self.rules.heartbeat, |h| h.remaining.min(MAX_TTL).max(self.rules.retry));
-        self.next = Next::At(if self.announced { now } else { now.saturating_add(wait) });
+        let mut wait = found.as_ref().map_or(self.rules.heartbeat, |h| h.remaining.min(MAX_TTL).max(self.rules.retry));
+        if self.woken {
+            wait = Duration::ZERO;
+        }
+        self.next = Next::At(now.saturating_add(wait));
         notices.push(found.map_or(Notice::Vacant, Notice::Following));
     }
 
@@ -379,7 +391,7 @@ impl Election {
     }
 
     fn demote(&mut self, reason: LossReason, notices: &mut Vec<Notice>) {
-        if let Some(seat) = self.seat.take().filter(|s| s.told) {
+        if let Some(seat) = self.seat.take().filter(|s| s.believed) {
             notices.push(Notice::Lost(seat.term, reason));
         }
     }
@@ -434,7 +446,7 @@ impl Election {
             _ => return,
         };
         let deadline = now.saturating_add(self.rules.ttl.saturating_sub(self.rules.guard));
-        self.seat = Some(Seat { term, deadline, from: now, told: false });
+        self.seat = Some(Seat { term, deadline, believed: true });
     }
 }
 

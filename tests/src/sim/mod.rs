@@ -1,0 +1,21 @@
+//! A seeded simulation of a fleet: the real election against a model of the store, with everything between them that can go
+//! wrong, in true time.
+//!
+//! One run is one seed: the same seed and settings give the same run, on any machine.
+
+pub mod agenda;
+pub mod checker;
+pub mod clock;
+pub mod faults;
+mod many;
+mod report;
+pub mod rng;
+mod settings;
+pub mod store;
+mod upheaval;
+mod world;
+
+pub use many::run_many;
+pub use report::Report;
+pub use settings::{Settings, Variant};
+pub use world::{Outcome, run};

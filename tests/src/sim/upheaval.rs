@@ -1,0 +1,174 @@
+//! Faults as they strike, and how they pass.
+
+use std::time::Duration;
+
+use leader_core::testing::election::Event;
+
+use super::faults::Fault;
+use super::store::Data;
+use super::world::{Happening, StoreState, World};
+
+/// A run keeps so many older states of the store to go back to.
+const SNAPSHOTS: usize = 4;
+
+impl World<'_> {
+    /// What is not an election's doing.
+    pub(super) fn upheaval(&mut self, happening: Happening) {
+        match happening {
+            Happening::Fault => {
+                self.plan_fault();
+                self.fault();
+            }
+            Happening::GoesOn(i) => {
+                // A crash in between has ended it already.
+                if std::mem::take(&mut self.instances[i].still) {
+                    self.say(i, || "goes on".to_owned());
+                    for deferred in std::mem::take(&mut self.instances[i].deferred) {
+                        let soon = self.rng.below(Duration::from_micros(300));
+                        self.agenda.add(self.now + soon, deferred);
+                    }
+                }
+            }
+            Happening::Reconnected(i) => {
+                self.instances[i].cut_out = false;
+                self.instances[i].cut_back = false;
+            }
+            Happening::Killed { instance, start } => {
+                if self.instances[instance].start == start && self.instances[instance].election.is_some() {
+                    self.say(instance, || "is killed".to_owned());
+                    self.process_ends(instance);
+                }
+            }
+            Happening::StoreBack => self.store_state = StoreState::Up,
+            other => unreachable!("{other:?} is an election's"),
+        }
+    }
+
+    fn fault(&mut self) {
+        if self.rng.chance(0.5) {
+            self.snapshots.push_back(self.store.data.clone());
+            if self.snapshots.len() > SNAPSHOTS {
+                self.snapshots.pop_front();
+            }
+        }
+        let kinds = self.settings.faults.kinds();
+        if self.now >= self.quiet_from || kinds.is_empty() {
+            return;
+        }
+        let fault = kinds[self.rng.index(kinds.len())];
+        if self.strike(fault) {
+            self.report.struck(fault);
+        }
+    }
+
+    /// Whether there was anything to strike.
+    fn strike(&mut self, fault: Fault) -> bool {
+        let ttl = self.settings.ttl(0);
+        let i = self.victim();
+        let running = self.instances[i].election.is_some();
+        let up = self.store_state == StoreState::Up;
+        match fault {
+            Fault::Crash if running => {
+                self.say(i, || "crashes".to_owned());
+                self.process_ends(i);
+            }
+            Fault::CleanStop if running && !self.instances[i].still => {
+                self.say(i, || "is asked to stop".to_owned());
+                self.instances[i].leaving = true;
+                let start = self.instances[i].start;
+                self.agenda.add(self.now + ttl.as_nanos() as u64, Happening::Killed { instance: i, start });
+                self.handle(i, Event::Withdraw);
+            }
+            Fault::Pause | Fault::DriverStall if running && !self.instances[i].still => {
+                self.say(i, || format!("{fault:?}"));
+                self.instances[i].still = true;
+                let later = self.rng.below(ttl * 3);
+                self.agenda.add(self.now + later, Happening::GoesOn(i));
+            }
+            Fault::StepDown if self.leads(i) && !self.instances[i].still => {
+                self.say(i, || "is told to step down".to_owned());
+                self.handle(i, Event::StepDown);
+            }
+            Fault::StandAside if running && !self.instances[i].still => {
+                self.say(i, || "stands aside".to_owned());
+                let start = self.instances[i].start;
+                let most = if self.rng.chance(0.5) { ttl / 50 } else { ttl };
+                let later = self.rng.below(most);
+                self.handle(i, Event::StandAside);
+                self.agenda.add(self.now + later, Happening::Resumes { instance: i, start });
+            }
+            Fault::Partition => {
+                let way = self.rng.index(3);
+                self.say(i, || format!("is cut off, {}", ["out", "back", "both ways"][way]));
+                self.instances[i].cut_out |= way != 1;
+                self.instances[i].cut_back |= way != 0;
+                let later = self.rng.below(ttl * 3);
+                self.agenda.add(self.now + later, Happening::Reconnected(i));
+            }
+            Fault::WallClockStep => {
+                let by = self.rng.between(-3, 3) * ttl.as_nanos() as i64 / 2;
+                self.say(i, || format!("has its wall clock set by {by} ns"));
+                self.instances[i].clock.set(by);
+                self.clock_was_set(i);
+            }
+            Fault::RestartEmpty if up => self.restart("restarts empty", Some(Data::default())),
+            Fault::RestartKept if up => self.restart("restarts with its data", None),
+            Fault::Rollback if up && !self.snapshots.is_empty() => {
+                let data = self.older();
+                self.restart("rolls back", Some(data));
+            }
+            Fault::Promotion if up && !self.snapshots.is_empty() => {
+                let data = if self.rng.chance(0.1) { Data::default() } else { self.older() };
+                let skew = self.rng.between(-2_000_000, 2_000_000);
+                self.store_clock.set(skew);
+                self.restart("fails over to a replica", Some(data));
+            }
+            Fault::FlushAll if up => {
+                self.say_store(|| "FLUSHALL".to_owned());
+                self.store.data = Data::default();
+            }
+            Fault::StoreStall if up => {
+                let until = self.now + self.rng.below(ttl * 2);
+                self.say_store(|| format!("stands still until {:.6}", until as f64 / 1e9));
+                self.store_state = StoreState::StandsStill(until);
+                self.agenda.add(until, Happening::StoreBack);
+            }
+            Fault::LeaseDeleted if up => {
+                self.say_store(|| "the lease key is deleted".to_owned());
+                self.store.delete_lease();
+            }
+            Fault::StoreClockBack => {
+                let by = self.rng.below(ttl * 20);
+                self.say_store(|| format!("its clock is set back by {by} ns"));
+                self.store_clock.set(-(by as i64));
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// A leader, if there is one, every other time: what befalls it matters most.
+    fn victim(&mut self) -> usize {
+        let any = self.rng.index(self.instances.len());
+        if self.rng.chance(0.5) { (0..self.instances.len()).find(|i| self.leads(*i)).unwrap_or(any) } else { any }
+    }
+
+    /// A snapshot; what is later than it is forgotten.
+    fn older(&mut self) -> Data {
+        let which = self.rng.index(self.snapshots.len());
+        self.snapshots.truncate(which + 1);
+        self.snapshots[which].clone()
+    }
+
+    fn restart(&mut self, how: &str, data: Option<Data>) {
+        self.say_store(|| how.to_owned());
+        if let Some(data) = data {
+            self.store.data = data;
+        }
+        self.store.server += 1;
+        self.connection += 1;
+        self.store_state = StoreState::Down;
+        let later = self.rng.below(self.settings.ttl(0) / 4);
+        self.agenda.add(self.now + later, Happening::StoreBack);
+    }
+}
