@@ -4,6 +4,7 @@ mod data;
 mod registration;
 mod tick;
 
+#[doc(inline)]
 pub use leader_macros::cron;
 pub use registration::JobError;
 pub use tick::Tick;
@@ -16,6 +17,6 @@ pub mod __private {
 
     pub use crate::data::Data;
     pub use crate::registration::{
-        BoxFuture, Context, DataKey, FromContext, IntoOutcome, JobRegistration, Outcome, Run,
+        BoxFuture, Context, DataKey, FromContext, IntoOutcome, JobRegistration, Outcome, Run, Shared,
     };
 }

@@ -22,7 +22,7 @@ use std::time::{Duration, SystemTime};
 /// assert_eq!(report(tick).await, "report-3600");
 /// # }
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Tick {
     unix_seconds: i64,
     attempt: u32,

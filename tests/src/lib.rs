@@ -1,3 +1,6 @@
 //! What needs several crates, several processes or a real server.
 
+pub mod fixture;
+pub mod future;
+pub mod gate;
 pub mod sim;
