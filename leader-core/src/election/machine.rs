@@ -45,7 +45,7 @@ enum Kind {
     Inspect,
 }
 
-/// One group's election. See the [module](self).
+/// One group's election: a pure function of its state, an event and the time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Election {
     rules: Rules,
