@@ -7,12 +7,13 @@ use tokio::sync::Notify;
 
 use crate::clock::{BootInstant, Clock};
 use crate::election::LossReason;
+use crate::entry::Entry;
 use crate::event::{Event, Feed, Role, Subscription};
 use crate::gate::{OnLoss, Slot};
 use crate::group::GroupName;
 use crate::identity::InstanceId;
 use crate::lease::{Acquisition, Lease, LocalView, Term};
-use crate::work::{Entry, What, Work};
+use crate::work::{What, Work};
 
 #[derive(Debug)]
 pub(crate) struct Cell {
@@ -20,7 +21,7 @@ pub(crate) struct Cell {
     pub(crate) view: LocalView,
     pub(crate) work: Arc<Work>,
     /// The process-wide place of this group, if this elector is the process's own.
-    slot: Option<&'static Slot>,
+    pub(crate) slot: Option<&'static Slot>,
     clock: Clock,
     state: Mutex<State>,
 }
@@ -86,7 +87,7 @@ impl Cell {
         self.lease()?;
         let ticket = self.work.begin(what, on_loss == OnLoss::Cancel)?;
         // Looked at again after it was registered: a release waits for what is registered.
-        Some(Entry::new(self.lease()?, Some(ticket)))
+        Some(Entry::new(self.lease()?, ticket))
     }
 
     pub(crate) fn subscribe(&self) -> Subscription {

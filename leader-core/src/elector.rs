@@ -14,6 +14,7 @@ use crate::cell::Cell;
 use crate::clock::Clock;
 use crate::config::{Config, Timing};
 use crate::driver::Control;
+use crate::entry::Entry;
 use crate::error::{DrainError, InspectError, NotLive, NotReady, StartError, StoreError, UnknownGroup};
 use crate::event::{Event, Subscription};
 use crate::gate::OnLoss;
@@ -23,7 +24,7 @@ use crate::lease::{Lease, Look};
 use crate::scope::{EnterGuard, Scoped};
 use crate::status::{GroupStatus, Problem, Standing, Status};
 use crate::store::LeaseStore;
-use crate::work::{Entry, What, Work};
+use crate::work::{What, Work};
 
 /// What the driver and all handles share.
 pub(crate) struct Shared {
@@ -434,6 +435,12 @@ impl Elector {
     /// Registers a body that is not gated; `None` once the shutdown has begun. It is waited for until the result is dropped.
     pub fn __begin_ungated(&self, what: &Arc<str>) -> Option<impl Send + Sync + use<>> {
         self.shared().ungated.begin(What::Named(Arc::clone(what)), false)
+    }
+
+    /// Whether annotated functions ask this elector everywhere, not only inside its scopes.
+    #[must_use]
+    pub fn __is_process_wide(&self) -> bool {
+        self.shared().cells.values().any(|cell| cell.slot.is_some())
     }
 
     /// Resolves when the shutdown has begun, or the elector has ended in another way.

@@ -8,10 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::cell::Cell;
 use crate::clock::BootInstant;
+use crate::entry::{Entry, claimed};
 use crate::group::Site;
 use crate::lease::{LocalView, Look};
 use crate::scope::{self, Special};
-use crate::work::{Entry, What, claimed_lease};
+use crate::work::What;
 
 /// What a function that is gated returns on a follower.
 ///
@@ -158,8 +159,8 @@ impl CallSite {
 
     /// There is a scope or a claimed lease somewhere in this process, perhaps here.
     fn enter_specially(&'static self, on_loss: OnLoss) -> Option<Entry> {
-        if let Some(lease) = claimed_lease(self.group) {
-            return Some(Entry::new(lease, None));
+        if let Some(entry) = claimed(self.group, on_loss) {
+            return Some(entry);
         }
         match scope::current() {
             Some(elector) => elector.cell_in_scope(self.group).enter(What::Site(self.site), on_loss),

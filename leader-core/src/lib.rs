@@ -65,6 +65,7 @@ mod config;
 mod driver;
 mod election;
 mod elector;
+mod entry;
 mod error;
 mod event;
 mod gate;
@@ -85,6 +86,7 @@ pub use clock::BootInstant;
 pub use config::{Config, FreshStore};
 pub use election::{LossReason, Reclaim, RenewalFailure};
 pub use elector::Elector;
+pub use entry::lease;
 pub use error::{
     ConfigError, DrainError, InspectError, NotLive, NotReady, StartError, StoreError, StoreUrlError, UnknownGroup,
 };
@@ -101,13 +103,13 @@ pub use scope::EnterGuard;
 #[cfg(feature = "signal")]
 pub use signal::shutdown_signal;
 pub use status::{GroupStatus, Problem, Standing, Status};
-pub use work::{RunningWork, lease};
+pub use work::RunningWork;
 
 /// What the attribute macros expand to. Not part of the stable API.
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::entry::Entry;
     pub use crate::gate::{CallSite, OnLoss, Skipped};
     pub use crate::group::{GroupRegistration, Site};
-    pub use crate::work::Entry;
     pub use inventory;
 }

@@ -1,54 +1,15 @@
-//! Gated work that is running: who runs, since when, under which lease; and how it is drained.
+//! Work that is running, listed so that a drain can wait for it and a person can see it.
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Poll;
 use std::time::Duration;
 
 use tokio::sync::Notify;
 
 use crate::clock::{BootInstant, Clock};
 use crate::group::{GroupName, Site};
-use crate::lease::Lease;
-use crate::scope;
-
-tokio::task_local! {
-    static CONTEXT: Context;
-}
-
-/// What gated work runs under.
-#[derive(Debug, Clone)]
-struct Context {
-    lease: Lease,
-    /// The lease was claimed for exactly this body: its own gate is not asked a second time.
-    claimed: bool,
-}
-
-/// The lease that the current work runs under; `None` outside of gated work.
-///
-/// The innermost one, if gated work calls gated work. It is not passed on by `tokio::spawn`: move the [`Lease`] into the
-/// task.
-///
-/// ```
-/// # async fn report() {
-/// if let Some(lease) = leader_core::lease() {
-///     tracing::info!(term = %lease.term(), "building the report");
-/// }
-/// # }
-/// ```
-#[must_use]
-pub fn lease() -> Option<Lease> {
-    CONTEXT.try_with(|context| context.lease.clone()).ok()
-}
-
-/// The lease that was claimed for the body that is about to be gated, if it is of this group. Taken once: what that body
-/// calls is gated again.
-pub(crate) fn claimed_lease(group: &str) -> Option<Lease> {
-    CONTEXT.try_with(|c| (c.claimed && c.lease.group().as_str() == group).then(|| c.lease.clone())).ok().flatten()
-}
 
 /// What is running, in a message or a status.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -127,7 +88,7 @@ impl Work {
         state.last += 1;
         let number = state.last;
         state.running.insert(number, Running { what, since, cancellable });
-        Some(Ticket { work: Arc::clone(self), number })
+        Some(Ticket { work: Arc::clone(self), number, cancelled: AtomicBool::new(false) })
     }
 
     /// No new work starts from here on.
@@ -169,6 +130,23 @@ impl Work {
 pub(crate) struct Ticket {
     work: Arc<Work>,
     number: u64,
+    cancelled: AtomicBool,
+}
+
+impl Ticket {
+    pub(crate) fn set_cancellable(&self, cancellable: bool) {
+        if let Some(running) = self.work.lock().running.get_mut(&self.number) {
+            running.cancellable = cancellable;
+        }
+    }
+
+    pub(crate) fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn was_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
 }
 
 impl Drop for Ticket {
@@ -180,64 +158,5 @@ impl Drop for Ticket {
         if ended {
             self.work.idle.notify_one();
         }
-    }
-}
-
-/// Permission to run one piece of gated work: the gate said yes.
-#[derive(Debug)]
-pub struct Entry {
-    lease: Lease,
-    /// `None` for a body that is part of work which is registered already.
-    _ticket: Option<Ticket>,
-}
-
-impl Entry {
-    pub(crate) fn new(lease: Lease, ticket: Option<Ticket>) -> Self {
-        Self { lease, _ticket: ticket }
-    }
-
-    pub(crate) fn lease(&self) -> &Lease {
-        &self.lease
-    }
-
-    /// Runs `body` to its end, also if the lease is lost meanwhile.
-    pub async fn run<F: Future>(self, body: F) -> F::Output {
-        let context = Context { lease: self.lease.clone(), claimed: false };
-        CONTEXT.scope(context, body).await
-    }
-
-    /// As [`run`](Self::run), for a body whose own gate, if it has one of the same group, is this entry.
-    pub async fn run_claimed<F: Future>(self, body: F) -> F::Output {
-        let _special = scope::Special::new();
-        let context = Context { lease: self.lease.clone(), claimed: true };
-        CONTEXT.scope(context, body).await
-    }
-
-    /// As [`run_sync`](Self::run_sync), for a body whose own gate, if it has one of the same group, is this entry.
-    pub fn run_sync_claimed<T>(self, body: impl FnOnce() -> T) -> T {
-        let _special = scope::Special::new();
-        let context = Context { lease: self.lease.clone(), claimed: true };
-        CONTEXT.sync_scope(context, body)
-    }
-
-    /// Runs `body`, but drops it at its next await once the lease is lost, or the grace of a drain is over: `None`. The
-    /// view is looked at before each step of the body, so that not even a step begins after it has ended.
-    pub async fn run_cancellable<F: Future>(self, body: F) -> Option<F::Output> {
-        let lease = self.lease.clone();
-        let mut cancelled = pin!(lease.cancelled());
-        let mut body = pin!(self.run(body));
-        poll_fn(|cx| {
-            if cancelled.as_mut().poll(cx).is_ready() || !lease.is_held() {
-                return Poll::Ready(None);
-            }
-            body.as_mut().poll(cx).map(Some)
-        })
-        .await
-    }
-
-    /// Runs a body that does not await.
-    pub fn run_sync<T>(self, body: impl FnOnce() -> T) -> T {
-        let context = Context { lease: self.lease.clone(), claimed: false };
-        CONTEXT.sync_scope(context, body)
     }
 }

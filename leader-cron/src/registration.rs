@@ -74,6 +74,7 @@ impl<T: ?Sized + Send + Sync + 'static> Shared for T {}
 pub struct DataKey {
     // Functions, as neither a `TypeId` nor a type's name is known in a `const` of the oldest supported compiler.
     type_id: fn() -> TypeId,
+    type_id_of_arc: fn() -> TypeId,
     type_name: fn() -> &'static str,
 }
 
@@ -81,7 +82,7 @@ impl DataKey {
     /// The key of `T`.
     #[must_use]
     pub const fn of<T: ?Sized + Shared>() -> Self {
-        Self { type_id: TypeId::of::<T>, type_name: type_name::<T> }
+        Self { type_id: TypeId::of::<T>, type_id_of_arc: TypeId::of::<Arc<T>>, type_name: type_name::<T> }
     }
 
     /// The type's name, for messages.
@@ -95,6 +96,12 @@ impl DataKey {
     pub fn is_in(self, data: &Data) -> bool {
         let type_id = (self.type_id)();
         type_id == TypeId::of::<Tick>() || data.contains(type_id)
+    }
+
+    /// Whether an `Arc` of it was given as if it were the value.
+    #[must_use]
+    pub fn is_in_as_arc(self, data: &Data) -> bool {
+        data.contains((self.type_id_of_arc)())
     }
 }
 

@@ -45,7 +45,7 @@ enum Kind {
     Inspect,
 }
 
-/// One group's election: a pure function of its state, an event and the time.
+/// One group's election. See the module's documentation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Election {
     rules: Rules,

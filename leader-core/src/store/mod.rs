@@ -147,8 +147,9 @@ pub enum Op {
 }
 
 impl Op {
-    /// What messages call it.
-    pub(crate) fn name(&self) -> &'static str {
+    /// What messages call it: `acquire`, `renew`, `release`, `inspect`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
         match self {
             Self::Acquire { .. } => "acquire",
             Self::Renew { .. } => "renew",

@@ -106,6 +106,11 @@ impl Files {
         Ok(files)
     }
 
+    /// Which file the database is.
+    pub(super) fn database(&self) -> FileId {
+        self.database
+    }
+
     /// Whether the paths still name the open files; if not, which does not.
     pub(super) fn verify(&self) -> Result<(), String> {
         if self.place.database()? != self.database {
