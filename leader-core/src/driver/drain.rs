@@ -57,9 +57,11 @@ impl Drain {
         Self { groups, then, grace_ends, patience_ends: None, reply, began, released, unconfirmed: Vec::new() }
     }
 
-    /// When to look again though nothing happens.
-    pub(super) fn deadline(&self) -> Option<BootInstant> {
-        (self.reply.is_some() || self.then == Then::Withdraw).then(|| self.patience_ends.unwrap_or(self.grace_ends))
+    /// When to look again though nothing happens; once both times have passed, only events move it on.
+    pub(super) fn deadline(&self, now: BootInstant) -> Option<BootInstant> {
+        let asked = self.reply.is_some() || self.then == Then::Withdraw;
+        let ends = self.patience_ends.unwrap_or(self.grace_ends);
+        (asked && now < ends).then_some(ends)
     }
 
     /// The store has answered a release.

@@ -5,6 +5,7 @@
 //! flight, and sends none twice. If it dies, every view runs out by itself.
 
 mod call;
+mod control;
 mod drain;
 pub(crate) mod report;
 mod schedule;
@@ -13,48 +14,22 @@ use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 
 use crate::cell::{Cell, Sighting};
 use crate::clock::BootInstant;
 use crate::election::{Election, Event, Failure, Notice, RequestNo, Rules};
 use crate::elector::{Phase, Shared};
-use crate::error::{DrainError, InspectError, StoreError};
-use crate::identity::InstanceId;
+use crate::error::StoreError;
 use crate::lease::Term;
 use crate::store::{Announcement, Announcer};
 
 use call::{Call, Done};
-use drain::{Drain, Then};
+pub(crate) use control::Control;
+use drain::Drain;
 use report::{Report, Reporter};
 use schedule::Schedule;
-
-/// What a handle asks of the driver.
-#[derive(Debug)]
-pub(crate) enum Control {
-    /// Release one group and abstain for a ttl. Answers whether it was led.
-    StepDown {
-        group: usize,
-        grace: std::time::Duration,
-        reply: oneshot::Sender<Result<bool, DrainError>>,
-    },
-    /// Release all groups and stay out until resumed.
-    Drain {
-        grace: std::time::Duration,
-        reply: oneshot::Sender<Result<bool, DrainError>>,
-    },
-    Resume,
-    /// Ask the store who leads.
-    Inspect {
-        group: usize,
-        reply: oneshot::Sender<Result<Option<InstanceId>, InspectError>>,
-    },
-    Shutdown {
-        grace: std::time::Duration,
-        reply: oneshot::Sender<Result<bool, DrainError>>,
-    },
-}
 
 pub(crate) struct Driver {
     shared: Arc<Shared>,
@@ -219,25 +194,10 @@ impl Driver {
             Connection::Wanted { at } => Some(at),
             _ => None,
         };
-        let drain = self.drain.as_ref().and_then(Drain::deadline);
+        let now = self.shared.clock.now();
+        let drain = self.drain.as_ref().and_then(|drain| drain.deadline(now));
         let all = [elections, connect, drain, self.start_deadline];
         all.into_iter().flatten().min().unwrap_or(BootInstant::from_nanos(u64::MAX))
-    }
-
-    fn control(&mut self, control: Control) {
-        let now = self.shared.clock.now();
-        match control {
-            Control::StepDown { group, grace, reply } => {
-                self.begin_drain(Drain::new(vec![group], Then::StepDown, now.saturating_add(grace), Some(reply)));
-            }
-            Control::Drain { grace, reply } => {
-                let all = (0..self.groups.len()).collect();
-                self.begin_drain(Drain::new(all, Then::StandAside, now.saturating_add(grace), Some(reply)));
-            }
-            Control::Shutdown { grace, reply } => self.begin_shutdown(grace, Some(reply)),
-            Control::Resume => self.resume(now),
-            Control::Inspect { group, reply } => self.inspect(group, reply),
-        }
     }
 
     fn announced(&mut self, announcement: &Announcement) {
@@ -391,5 +351,27 @@ impl Driver {
         let farewell = self.shared.store.disconnect(self.shared.candidate.incarnation);
         // Whatever it says: nobody is left to act on it, and leases end by themselves.
         let _ = tokio::time::timeout(patience, farewell).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::NotLive;
+    use crate::store::MemoryStore;
+    use crate::{Config, Elector};
+
+    #[tokio::test]
+    async fn when_the_driver_dies_the_view_has_ended_and_health_is_red() {
+        let elector = Elector::start(Config::with_store(MemoryStore::new())).await.unwrap();
+        let lease = elector.lease("default").unwrap();
+        let mut events = elector.subscribe("default").unwrap();
+        elector.0.control.send(Control::Panic).unwrap();
+        lease.lost().await;
+        while events.next().await.is_some() {}
+        assert!(!elector.is_leader("default"));
+        elector.shutdown(std::time::Duration::ZERO).await.unwrap();
+        assert_eq!(elector.live(), Err(NotLive::DriverDead));
+        assert!(elector.ready().is_err() && !elector.status().problems.is_empty());
     }
 }
