@@ -378,15 +378,16 @@ impl Fleet {
     }
 
     fn describe(&self) -> String {
-        let mut text = "told so far:".to_owned();
-        for (label, told) in &self.told {
+        let mut text = "told so far, but answers:".to_owned();
+        let no_answers = self.told.iter().filter(|(_, told)| !matches!(told, Told::Answer { outcome: Ok(_) }));
+        for (label, told) in no_answers {
             // Writing to a string does not fail.
             let _ = write!(text, "\n  {label}: {told:?}");
         }
         for label in self.nodes.keys() {
             let written = self.written(label);
             let lines: Vec<_> = written.lines().collect();
-            let _ = write!(text, "\n{label} wrote last:\n  {}", lines[lines.len().saturating_sub(20)..].join("\n  "));
+            let _ = write!(text, "\n{label} wrote last:\n  {}", lines[lines.len().saturating_sub(10)..].join("\n  "));
         }
         text
     }
