@@ -20,7 +20,7 @@ pub(crate) struct Cell {
     pub(crate) view: LocalView,
     pub(crate) work: Arc<Work>,
     /// The process-wide place of this group, if this elector is the process's own.
-    slot: Option<&'static Slot>,
+    pub(crate) slot: Option<&'static Slot>,
     clock: Clock,
     state: Mutex<State>,
 }
@@ -86,7 +86,7 @@ impl Cell {
         self.lease()?;
         let ticket = self.work.begin(what, on_loss == OnLoss::Cancel)?;
         // Looked at again after it was registered: a release waits for what is registered.
-        Some(Entry::new(self.lease()?, Some(ticket)))
+        Some(Entry::new(self.lease()?, ticket))
     }
 
     pub(crate) fn subscribe(&self) -> Subscription {

@@ -436,6 +436,12 @@ impl Elector {
         self.shared().ungated.begin(What::Named(Arc::clone(what)), false)
     }
 
+    /// Whether annotated functions ask this elector everywhere, not only inside its scopes.
+    #[must_use]
+    pub fn __is_process_wide(&self) -> bool {
+        self.shared().cells.values().any(|cell| cell.slot.is_some())
+    }
+
     /// Resolves when the shutdown has begun, or the elector has ended in another way.
     pub async fn __closing(&self) {
         let mut progress = self.shared().progress.subscribe();

@@ -11,7 +11,7 @@ use crate::clock::BootInstant;
 use crate::group::Site;
 use crate::lease::{LocalView, Look};
 use crate::scope::{self, Special};
-use crate::work::{Entry, What, claimed_lease};
+use crate::work::{Entry, What, claimed};
 
 /// What a function that is gated returns on a follower.
 ///
@@ -140,6 +140,18 @@ impl CallSite {
         self.enter_own(on_loss)
     }
 
+    /// Asks the gate alone, for measurements.
+    #[cfg(feature = "testing")]
+    #[inline]
+    pub fn is_leader(&'static self) -> bool {
+        if Special::any()
+            && let Some(elector) = scope::current()
+        {
+            return elector.cell_in_scope(self.group).view.look() == Look::Leader;
+        }
+        self.slot().view.look() == Look::Leader
+    }
+
     #[inline]
     fn enter_own(&'static self, on_loss: OnLoss) -> Option<Entry> {
         let slot = self.slot();
@@ -158,8 +170,8 @@ impl CallSite {
 
     /// There is a scope or a claimed lease somewhere in this process, perhaps here.
     fn enter_specially(&'static self, on_loss: OnLoss) -> Option<Entry> {
-        if let Some(lease) = claimed_lease(self.group) {
-            return Some(Entry::new(lease, None));
+        if let Some(entry) = claimed(self.group, on_loss) {
+            return Some(entry);
         }
         match scope::current() {
             Some(elector) => elector.cell_in_scope(self.group).enter(What::Site(self.site), on_loss),

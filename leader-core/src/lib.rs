@@ -36,6 +36,8 @@ pub use gate::Skipped;
 pub use group::{GroupName, InvalidGroupName, Site, declared_groups};
 pub use identity::{Candidate, Incarnation, InstanceId, InvalidInstanceId};
 #[cfg(feature = "macros")]
+#[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
+#[doc(inline)]
 pub use leader_macros::leader_only;
 pub use lease::{Lease, Term};
 pub use scope::EnterGuard;

@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::registration::Shared;
+
 /// Values by their type, which may be `dyn Trait`.
 #[derive(Default)]
 pub struct Data {
@@ -14,13 +16,13 @@ pub struct Data {
 
 impl Data {
     /// Puts a value under its type. Returns whether it took the place of another one.
-    pub fn insert<T: ?Sized + Send + Sync + 'static>(&mut self, value: Arc<T>) -> bool {
+    pub fn insert<T: ?Sized + Shared>(&mut self, value: Arc<T>) -> bool {
         self.values.insert(TypeId::of::<T>(), Box::new(value)).is_some()
     }
 
     /// The value of this type.
     #[must_use]
-    pub fn get<T: ?Sized + Send + Sync + 'static>(&self) -> Option<&T> {
+    pub fn get<T: ?Sized + 'static>(&self) -> Option<&T> {
         self.values.get(&TypeId::of::<T>())?.downcast_ref::<Arc<T>>().map(|value| &**value)
     }
 

@@ -1,11 +1,100 @@
 //! Cron jobs that run on exactly one instance of a fleet.
+//!
+//! Every instance schedules every job. A job with [`#[leader_only]`](leader_core::leader_only) runs only where this instance
+//! leads the job's group; without it, it runs everywhere.
+//!
+//! ```standalone_crate
+//! use std::time::Duration;
+//!
+//! use leader_core::{Config, bootstrap, leader_only};
+//! use leader_cron::{Scheduler, Tick, cron};
+//! use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+//!
+//! struct Archive(UnboundedSender<i64>);
+//!
+//! #[cron("* * * * * *")] // each second, in UTC
+//! #[leader_only(group = "reports")]
+//! async fn report(archive: &Archive, tick: Tick) -> Result<(), String> {
+//!     archive.0.send(tick.unix_seconds()).map_err(|_| "the archive is closed".to_owned())
+//! }
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let leader = bootstrap(Config::new("memory:")).await?;
+//!     let (sender, mut reports) = unbounded_channel();
+//!     let jobs = Scheduler::new(&leader).data(Archive(sender)).start()?;
+//!
+//!     assert!(reports.recv().await.is_some());
+//!     assert_eq!(jobs.jobs()[0].name, "report");
+//!
+//!     // No new run begins, those that are on are waited for, and only then leadership is given up.
+//!     leader.shutdown(Duration::from_secs(10)).await?;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # Jobs
+//! A job is a function with `#[cron]`, found by itself, or a [`Job`] that is given to the [`Scheduler`]. It takes its state
+//! as `&T`, from [`Scheduler::data`], and, if it wants to, its [`Tick`]. An `async fn` runs on the runtime; any other
+//! function may block, and runs in the blocking pool. It returns `()` or a `Result<(), E>`.
+//!
+//! What is wrong with a job (its schedule, its time zone, its group, its name, missing data) is an error of
+//! [`Scheduler::start`], which tells everything at once and then starts nothing.
+//!
+//! # Schedules
+//! Five fields (minute, hour, day of the month, month, day of the week), six (a second before them) or seven (a year after
+//! them), or one of `@hourly`, `@daily`, `@midnight`, `@weekly`, `@monthly`, `@yearly`, `@annually`. If both day fields are
+//! given, either is enough. The time zone is UTC unless `tz` says otherwise.
+//!
+//! When the clocks change: a fixed time that is left out comes once, at the end of the gap; one that comes twice is taken
+//! the first time; an interval such as `*/30` goes on through both hours.
+//!
+//! # Ticks
+//! A [`Tick`] is a whole second of the schedule, computed from the tick before it, never from the time of waking.
+//! - No tick runs twice on one instance, also if its wall clock is set back: jobs then wait until it has caught up.
+//! - An instance that was asleep, or whose clock jumped ahead, runs the newest tick once; [`Tick::missed`] says how many
+//!   there were before it.
+//! - Runs of one job do not overlap on one instance: a tick that comes while the run before is still on is left out, logged
+//!   as a warning, and told to the next run as missed.
+//! - A panic or an error is logged and counted, and the job runs again at its next tick.
+//!
+//! Ticks that fall into a change of leaders, between the end of one lease and the begin of the next, are lost; and a wall
+//! clock that differs between two instances may let both run one tick, one after the other.
+//!
+//! # The end
+//! [`Elector::shutdown`](leader_core::Elector::shutdown) ends the jobs, too; [`Running::stop`] ends the jobs and keeps
+//! leadership. Dropping the [`Running`] lets no new run begin.
+//!
+//! # Features
+//! - `macros` (on by default): `#[cron]`.
+//! - `serde`: [`JobStatus`] can be serialized.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod bodies;
 mod data;
+mod engine;
+mod error;
+mod job;
 mod registration;
+mod run;
+mod running;
+mod schedule;
+mod scheduler;
+mod status;
 mod tick;
+mod timetable;
 
+pub use error::{CronError, JobProblem, StillRunning};
+pub use job::Job;
+#[cfg(feature = "macros")]
+#[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
+#[doc(inline)]
 pub use leader_macros::cron;
-pub use registration::JobError;
+pub use registration::{IntoOutcome, JobError};
+pub use running::Running;
+pub use schedule::ScheduleError;
+pub use scheduler::Scheduler;
+pub use status::{JobStatus, LastRun, RunOutcome};
 pub use tick::Tick;
 
 /// What an expanded `#[cron]` calls. Not part of the API: it changes without notice.
@@ -16,6 +105,6 @@ pub mod __private {
 
     pub use crate::data::Data;
     pub use crate::registration::{
-        BoxFuture, Context, DataKey, FromContext, IntoOutcome, JobRegistration, Outcome, Run,
+        BoxFuture, Context, DataKey, FromContext, IntoOutcome, JobRegistration, Outcome, Run, Shared,
     };
 }

@@ -58,19 +58,31 @@ pub type Outcome = Result<(), JobError>;
 #[error("{0}")]
 pub struct JobError(pub String);
 
+/// What can be lent to jobs on any thread.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be lent to a `#[cron]` job",
+    label = "data is shared between threads: it has to be `Send + Sync`",
+    note = "for a trait object, make `Send + Sync` its supertraits, or write `&(dyn Trait + Send + Sync)`"
+)]
+pub trait Shared: Send + Sync + 'static {}
+
+#[diagnostic::do_not_recommend]
+impl<T: ?Sized + Send + Sync + 'static> Shared for T {}
+
 /// The type of some data.
 #[derive(Clone, Copy)]
 pub struct DataKey {
     // Functions, as neither a `TypeId` nor a type's name is known in a `const` of the oldest supported compiler.
     type_id: fn() -> TypeId,
+    type_id_of_arc: fn() -> TypeId,
     type_name: fn() -> &'static str,
 }
 
 impl DataKey {
     /// The key of `T`.
     #[must_use]
-    pub const fn of<T: ?Sized + Send + Sync + 'static>() -> Self {
-        Self { type_id: TypeId::of::<T>, type_name: type_name::<T> }
+    pub const fn of<T: ?Sized + Shared>() -> Self {
+        Self { type_id: TypeId::of::<T>, type_id_of_arc: TypeId::of::<Arc<T>>, type_name: type_name::<T> }
     }
 
     /// The type's name, for messages.
@@ -84,6 +96,12 @@ impl DataKey {
     pub fn is_in(self, data: &Data) -> bool {
         let type_id = (self.type_id)();
         type_id == TypeId::of::<Tick>() || data.contains(type_id)
+    }
+
+    /// Whether an `Arc` of it was given as if it were the value.
+    #[must_use]
+    pub fn is_in_as_arc(self, data: &Data) -> bool {
+        data.contains((self.type_id_of_arc)())
     }
 }
 
@@ -118,7 +136,7 @@ impl Context {
     /// # Panics
     /// If there is none: no job is started before all that it needs is there.
     #[must_use]
-    pub fn get<T: ?Sized + Send + Sync + 'static>(&self) -> &T {
+    pub fn get<T: ?Sized + 'static>(&self) -> &T {
         let tick = (&self.tick as &dyn Any).downcast_ref::<Arc<T>>();
         tick.map(|tick| &**tick)
             .or_else(|| self.data.get())
@@ -146,8 +164,8 @@ impl FromContext for Tick {
 /// What a job can return.
 #[diagnostic::on_unimplemented(
     message = "a `#[cron]` job cannot return `{Self}`",
-    label = "a job returns `()` or `Result<(), E>`",
-    note = "nobody is there to take a value: log it, or store it; an error is shown by its `Display`"
+    label = "a job returns `()` or `Result<(), E>` with an `E: Display`",
+    note = "nobody is there to take a value: log it, or store it"
 )]
 pub trait IntoOutcome {
     /// How the run ended.
@@ -189,7 +207,7 @@ mod tests {
         let cx = context();
         assert_eq!(cx.get::<String>(), "given");
         assert_eq!(cx.get::<Tick>().missed(), 3);
-        assert_eq!(Tick::from_context(&cx), *cx.tick());
+        assert_eq!(Tick::from_context(&cx).missed(), 3);
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
+use leader_core::Lease;
+
 /// One scheduled instant of a job. A job that wants to know it takes a `Tick` (or `&Tick`) among its arguments.
 ///
 /// It is the *intended* time, in whole seconds: the one that the schedule names, however late the run begins. Use it, not
@@ -22,24 +24,23 @@ use std::time::{Duration, SystemTime};
 /// assert_eq!(report(tick).await, "report-3600");
 /// # }
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Tick {
     unix_seconds: i64,
     attempt: u32,
     missed: u64,
+    lease: Option<Lease>,
 }
 
 impl Tick {
     /// The tick of this instant, without its fraction of a second: the first attempt, with none missed before it.
     #[must_use]
     pub fn at(intended: SystemTime) -> Self {
-        let seconds = |span: Duration| i64::try_from(span.as_secs()).unwrap_or(i64::MAX);
-        let unix_seconds = match intended.duration_since(SystemTime::UNIX_EPOCH) {
-            Ok(after) => seconds(after),
-            Err(before) if before.duration().subsec_nanos() == 0 => -seconds(before.duration()),
-            Err(before) => -seconds(before.duration()) - 1,
-        };
-        Self { unix_seconds, attempt: 1, missed: 0 }
+        Self::of(unix_seconds(intended))
+    }
+
+    pub(crate) fn of(unix_seconds: i64) -> Self {
+        Self { unix_seconds, attempt: 1, missed: 0, lease: None }
     }
 
     /// The same tick, run for the `attempt`th time.
@@ -48,10 +49,16 @@ impl Tick {
         Self { attempt, ..self }
     }
 
-    /// The same tick, run also for this many earlier ones that nobody ran.
+    /// The same tick, run also for this many earlier ones that were not run.
     #[must_use]
     pub fn with_missed(self, missed: u64) -> Self {
         Self { missed, ..self }
+    }
+
+    /// The same tick, run under this lease.
+    #[must_use]
+    pub fn with_lease(self, lease: Lease) -> Self {
+        Self { lease: Some(lease), ..self }
     }
 
     /// The intended time in seconds since 1970-01-01 00:00 UTC.
@@ -63,8 +70,7 @@ impl Tick {
     /// The intended time.
     #[must_use]
     pub fn intended(&self) -> SystemTime {
-        let distance = Duration::from_secs(self.unix_seconds.unsigned_abs());
-        if self.unix_seconds < 0 { SystemTime::UNIX_EPOCH - distance } else { SystemTime::UNIX_EPOCH + distance }
+        instant(self.unix_seconds)
     }
 
     /// Which attempt at this tick the run is, from 1.
@@ -73,11 +79,34 @@ impl Tick {
         self.attempt
     }
 
-    /// How many ticks before this one nobody ran.
+    /// How many ticks before this one were not run: this instance was asleep or late, or the run before took too long. No
+    /// more than 10,000 are counted at a time.
     #[must_use]
     pub fn missed(&self) -> u64 {
         self.missed
     }
+
+    /// The lease that the run is under; `None` for a job of no group. Its [term](Lease::term) is the fencing token.
+    #[must_use]
+    pub fn lease(&self) -> Option<&Lease> {
+        self.lease.as_ref()
+    }
+}
+
+/// The whole second that `instant` lies in.
+pub(crate) fn unix_seconds(instant: SystemTime) -> i64 {
+    let seconds = |span: Duration| i64::try_from(span.as_secs()).unwrap_or(i64::MAX);
+    match instant.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(after) => seconds(after),
+        Err(before) if before.duration().subsec_nanos() == 0 => -seconds(before.duration()),
+        Err(before) => -seconds(before.duration()) - 1,
+    }
+}
+
+/// The begin of a second.
+pub(crate) fn instant(unix_seconds: i64) -> SystemTime {
+    let distance = Duration::from_secs(unix_seconds.unsigned_abs());
+    if unix_seconds < 0 { SystemTime::UNIX_EPOCH - distance } else { SystemTime::UNIX_EPOCH + distance }
 }
 
 #[cfg(test)]

@@ -77,7 +77,7 @@ impl Parse for Text {
             Expr::Path(path) => Ok(Self::Path(path)),
             other => Err(Error::new(
                 other.span(),
-                "must be a string literal or the path of a `const … : &str`: it is registered before any code runs",
+                "this must be a string literal or the path of a `const … : &str`: it is registered before any code runs",
             )),
         }
     }
@@ -126,7 +126,7 @@ fn check_key_name(literal: &LitStr) -> Result<()> {
 pub(crate) fn string(input: ParseStream<'_>) -> Result<LitStr> {
     match ungroup(input.parse()?) {
         Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Ok(text),
-        other => Err(Error::new(other.span(), "must be a string literal")),
+        other => Err(Error::new(other.span(), "this must be a string literal")),
     }
 }
 
@@ -142,7 +142,9 @@ pub(crate) fn choice(input: ParseStream<'_>, words: &[&str]) -> Result<usize> {
 
 /// The value of `crate = path`.
 pub(crate) fn crate_path(input: ParseStream<'_>) -> Result<TokenStream> {
-    let path = input.call(Path::parse_mod_style)?;
+    let path = input
+        .call(Path::parse_mod_style)
+        .map_err(|error| Error::new(error.span(), "this must be the path of the crate, without quotes"))?;
     Ok(quote!(#path))
 }
 

@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::{ToTokens, quote, quote_spanned};
 use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
-use syn::{Error, FnArg, LitStr, Result, ReturnType, Type};
+use syn::{Error, FnArg, LitStr, Result, ReturnType, Token, Type};
 
 use crate::args::{self, Attribute, Text};
 use crate::function::{self, Function, inner_type, mentions};
@@ -26,19 +26,16 @@ struct Args {
 
 impl Parse for Args {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
-        if input.is_empty() {
-            return Err(input.error("a cron expression comes first: `#[cron(\"0 */5 * * * *\")]`"));
-        }
-        // An option in the place of the expression.
-        if input.peek2(syn::Token![=]) {
-            return Err(input.error("a cron expression comes first: `#[cron(\"0 */5 * * * *\")]`"));
+        // Nothing, or an option in the expression's place.
+        if input.is_empty() || input.peek2(Token![=]) {
+            return Err(Error::new(input.span(), "a cron expression comes first: `#[cron(\"0 */5 * * * *\")]`"));
         }
         let schedule = input.parse()?;
         if let Text::Literal(expression) = &schedule {
             schedule::check(&expression.value()).map_err(|reason| Error::new(expression.span(), reason))?;
         }
         if !input.is_empty() {
-            input.parse::<syn::Token![,]>()?;
+            input.parse::<Token![,]>()?;
         }
         let (mut tz, mut name) = (None, None);
         let mut krate = quote!(::leader_cron);

@@ -1,6 +1,6 @@
 //! A function whose body stays tokens, so that an expansion keeps it as it was written.
 
-use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
 use quote::{ToTokens, TokenStreamExt, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
@@ -104,17 +104,18 @@ impl Function {
     /// The tokens of this function's `Site`. They stand at its name, so that all attributes on it find the same place:
     /// at a call-site span, `line!()` is the line of the attribute.
     pub(crate) fn site(&self, krate: &TokenStream) -> TokenStream {
-        let name = &self.sig.ident;
-        let text = self.name();
-        let (line, column) = (quote_spanned!(name.span()=> line), quote_spanned!(name.span()=> column));
-        let file = quote_spanned!(name.span()=> file);
+        let name = self.name();
+        let at = self.sig.ident.span();
+        let file = quote_spanned!(at=> ::core::file!());
+        let line = quote_spanned!(at=> ::core::line!());
+        let column = quote_spanned!(at=> ::core::column!());
         quote! {
             #krate::__private::Site {
                 module: ::core::module_path!(),
-                function: #text,
-                file: ::core::#file!(),
-                line: ::core::#line!(),
-                column: ::core::#column!(),
+                function: #name,
+                file: #file,
+                line: #line,
+                column: #column,
             }
         }
     }
@@ -153,7 +154,7 @@ impl Function {
     /// is the body, or, in a function that returns a future, the `async` block at the body's end: what is written
     /// there must not be asked for when the future is made, but when it is awaited.
     pub(crate) fn wrap(&mut self, name: &str, wrap: impl FnOnce(TokenStream) -> TokenStream) -> Result<()> {
-        let declared = self.output().declaration();
+        let declared = self.output().declaration(self.sig.ident.span());
         let body = if self.sig.asyncness.is_some() {
             let work = braced(quote!(#declared), self.body.stream(), self.body.span());
             wrap(quote!(async move #work))
@@ -169,7 +170,10 @@ impl Function {
         } else {
             let work = &self.body;
             match self.output() {
-                Output::Unit => wrap(quote!(move || -> () #work)),
+                Output::Unit => {
+                    let unit = quote_spanned!(Span::mixed_site().located_at(self.sig.ident.span())=> ());
+                    wrap(quote!(move || -> #unit #work))
+                }
                 Output::Named(ty) => wrap(quote!(move || -> #ty #work)),
                 Output::Unnamed(_) => wrap(quote!(move || #work)),
             }
@@ -216,17 +220,17 @@ pub(crate) enum Output<'a> {
 }
 
 impl Output<'_> {
-    /// Tells an `async` block its output before its body does: `?` and `return` in it need to know.
-    fn declaration(self) -> TokenStream {
-        let output = match self {
-            Self::Unit => quote!(()),
-            Self::Named(ty) => quote!(#ty),
+    /// Tells an `async` block its output before its body does: `?` and `return` in it need to know. Written at the type,
+    /// or else at the function's name, because messages about the body's value show that place too.
+    fn declaration(self, name: Span) -> TokenStream {
+        let (output, place) = match self {
+            Self::Unit => (quote!(()), name),
+            Self::Named(ty) => (quote!(#ty), ty.span()),
             Self::Unnamed(_) => return TokenStream::new(),
         };
-        let value = Ident::new("output", Span::mixed_site());
-        quote! {
-            if let ::core::option::Option::Some(#value) = ::core::option::Option::None::<#output> {
-                return #value;
+        quote_spanned! {Span::mixed_site().located_at(place)=>
+            if let ::core::option::Option::Some(output) = ::core::option::Option::None::<#output> {
+                return output;
             }
         }
     }

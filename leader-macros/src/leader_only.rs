@@ -88,14 +88,17 @@ fn try_expand(args: TokenStream, item: TokenStream) -> Result<TokenStream> {
                 }
             },
         };
-        // The items stand in a block of their own, where no name of the body can meet them.
+        // The items stand in a block of their own, where the body cannot see them.
         quote! {
             let ::core::option::Option::Some(#entry) = ({
-                static CALL_SITE: #krate::__private::CallSite = #krate::__private::CallSite::new(#group, #site);
+                const __LEADER_GROUP: &::core::primitive::str = #group;
+                const __LEADER_SITE: #krate::__private::Site = #site;
+                static __LEADER_CALL_SITE: #krate::__private::CallSite =
+                    #krate::__private::CallSite::new(__LEADER_GROUP, __LEADER_SITE);
                 #krate::__private::inventory::submit! {
-                    #krate::__private::GroupRegistration { group: #group, site: #site }
+                    #krate::__private::GroupRegistration { group: __LEADER_GROUP, site: __LEADER_SITE }
                 }
-                CALL_SITE.enter(#krate::__private::OnLoss::#on_loss)
+                __LEADER_CALL_SITE.enter(#krate::__private::OnLoss::#on_loss)
             }) else {
                 return #skipped;
             };

@@ -1,0 +1,131 @@
+//! What can go wrong at start and at stop, and what to do about it.
+
+use std::fmt;
+
+use leader_core::RunningWork;
+
+use crate::schedule::ScheduleError;
+
+/// The jobs were not started. None of them runs.
+#[derive(Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum CronError {
+    /// Bodies run on a tokio runtime, and there is none.
+    #[error(
+        "the jobs were not started: there is no tokio runtime here to run them on; call Scheduler::start inside of one (in \
+         an async fn under #[tokio::main], or after Runtime::enter)"
+    )]
+    NoRuntime,
+    /// The elector has ended.
+    #[error("the jobs were not started: the elector has been shut down; start them before, or bootstrap a new one")]
+    ElectorEnded,
+    /// Something is wrong with jobs or data: everything that is.
+    #[error("the jobs were not started: {}", list(problems))]
+    Invalid {
+        /// All of it.
+        problems: Vec<JobProblem>,
+    },
+}
+
+fn list(problems: &[JobProblem]) -> String {
+    match problems {
+        [problem] => problem.to_string(),
+        problems => problems.iter().map(|problem| format!("\n- {problem}")).collect(),
+    }
+}
+
+/// What is wrong with one job, or with the data.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum JobProblem {
+    /// A job's name.
+    #[error(
+        "`{job}` ({place}) cannot be the name of a job; use 1 to 64 ASCII letters, digits, `.`, `_` or `-`: \
+         #[cron(…, name = \"nightly-cleanup\")]"
+    )]
+    Name {
+        /// The name.
+        job: String,
+        /// Where the job was made.
+        place: String,
+    },
+    /// Two jobs have one name.
+    #[error(
+        "two jobs are called `{job}`: {first} and {second}; give one of them another name: #[cron(…, name = \"…\")], or the \
+         first argument of Job::new"
+    )]
+    DuplicateName {
+        /// The name.
+        job: String,
+        /// One of them.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// A job's schedule or time zone.
+    #[error("job `{job}` ({place}): {error}")]
+    Schedule {
+        /// The job.
+        job: String,
+        /// Where it was made.
+        place: String,
+        /// What is wrong.
+        error: ScheduleError,
+    },
+    /// A job belongs to a group that the elector has no part in.
+    #[error(
+        "job `{job}` ({place}) runs on the leader of group `{group}`, but this elector takes no part in it (it has \
+         {known:?}); add it: Config::groups([\"{group}\"])"
+    )]
+    UnknownGroup {
+        /// The job.
+        job: String,
+        /// Where it was made.
+        place: String,
+        /// The group.
+        group: String,
+        /// The groups that the elector has.
+        known: Vec<String>,
+    },
+    /// A job takes a value that was not given.
+    #[error("job `{job}` ({place}) takes a `&{data}`, which was not given; give it before the start: {advice}")]
+    MissingData {
+        /// The job.
+        job: String,
+        /// Where it was made.
+        place: String,
+        /// The type.
+        data: String,
+        /// How.
+        advice: String,
+    },
+    /// Two values of one type were given.
+    #[error(
+        "two values of the type `{data}` were given as data, and a job gets one by its type; wrap one in a type of its own"
+    )]
+    DuplicateData {
+        /// The type.
+        data: String,
+    },
+}
+
+/// Runs have outlived the grace of [`Running::stop`](crate::Running::stop). No new one starts.
+#[derive(Clone, thiserror::Error)]
+#[error("the jobs were stopped, but runs have not ended within the grace: {}", .running.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
+#[non_exhaustive]
+pub struct StillRunning {
+    /// What still runs.
+    pub running: Vec<RunningWork>,
+}
+
+/// A `main` that returns an error prints its Debug: let it be the message.
+macro_rules! debug_is_display {
+    ($($error:ty),*) => {$(
+        impl fmt::Debug for $error {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+    )*};
+}
+debug_is_display!(CronError, StillRunning);

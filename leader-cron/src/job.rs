@@ -1,0 +1,176 @@
+//! A job: its name, its schedule, its group, and the work.
+
+use std::fmt;
+use std::panic::Location;
+use std::sync::Arc;
+
+use leader_core::__private::GroupRegistration;
+use leader_core::Site;
+
+use crate::registration::{BoxFuture, Context, DataKey, IntoOutcome, JobRegistration, Outcome, Run};
+use crate::tick::Tick;
+
+/// A job that is made by hand, equal to a function with `#[cron]`.
+///
+/// ```
+/// use leader_cron::{Job, Tick};
+///
+/// let report = Job::new("report", "0 0 6 * * MON-FRI", |tick: Tick| async move {
+///     println!("the report of {}", tick.unix_seconds());
+/// })
+/// .tz("Europe/Berlin")
+/// .group("reports");
+/// ```
+///
+/// Nothing is checked before [`Scheduler::start`](crate::Scheduler::start), and then everything is.
+#[must_use = "a job runs once it is given to a Scheduler"]
+pub struct Job {
+    pub(crate) name: String,
+    pub(crate) schedule: String,
+    pub(crate) zone: Option<String>,
+    pub(crate) membership: Membership,
+    pub(crate) place: Place,
+    pub(crate) needs: &'static [DataKey],
+    pub(crate) body: Body,
+    pub(crate) cancel_on_loss: bool,
+}
+
+/// Where a job runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Membership {
+    /// On every instance.
+    None,
+    /// On the leader of a group; the body has no gate of its own.
+    Chosen(String),
+    /// On the leader of the group that `#[leader_only]` on the function names: the body asks that gate.
+    Declared(String),
+}
+
+impl Membership {
+    pub(crate) fn group(&self) -> Option<&str> {
+        match self {
+            Self::None => None,
+            Self::Chosen(group) | Self::Declared(group) => Some(group),
+        }
+    }
+}
+
+/// Where a job was made, for messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    Function(Site),
+    Call(&'static Location<'static>),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Function(site) => site.fmt(f),
+            Self::Call(place) => write!(f, "{}:{}", place.file(), place.line()),
+        }
+    }
+}
+
+/// The work.
+#[derive(Clone)]
+pub(crate) enum Body {
+    /// A future that can be spawned.
+    Async(Arc<dyn Fn(Context) -> BoxFuture<'static, Outcome> + Send + Sync>),
+    /// A call that may block its thread.
+    Blocking(Arc<dyn Fn(Context) -> Outcome + Send + Sync>),
+}
+
+impl From<Run> for Body {
+    fn from(run: Run) -> Self {
+        match run {
+            Run::Async(run) => Self::Async(Arc::new(move |cx| Box::pin(async move { run(&cx).await }))),
+            Run::Blocking(run) => Self::Blocking(Arc::new(move |cx| run(&cx))),
+        }
+    }
+}
+
+impl Job {
+    /// A job whose work is async. `schedule` is a cron expression of 5 fields (minute, hour, day of the month, month, day of
+    /// the week), 6 (a second before them) or 7 (a year after them), or one of `@hourly`, `@daily`, `@weekly`, `@monthly`
+    /// and `@yearly`; in UTC, unless [`tz`](Self::tz) says otherwise.
+    ///
+    /// The work returns `()` or a `Result<(), E>`, whose error is logged. It runs on the scheduler's runtime: what blocks a
+    /// thread belongs into [`blocking`](Self::blocking).
+    #[track_caller]
+    pub fn new<F, W>(name: impl Into<String>, schedule: impl Into<String>, work: W) -> Self
+    where
+        W: Fn(Tick) -> F + Send + Sync + 'static,
+        F: Future<Output: IntoOutcome> + Send + 'static,
+    {
+        let work = Arc::new(work);
+        let body = Body::Async(Arc::new(move |cx| {
+            let work = Arc::clone(&work);
+            Box::pin(async move { work(cx.tick().clone()).await.into_outcome() })
+        }));
+        Self::with_body(name.into(), schedule.into(), Place::Call(Location::caller()), body)
+    }
+
+    /// As [`new`](Self::new), but for work that blocks its thread: it runs in tokio's blocking pool.
+    #[track_caller]
+    pub fn blocking<R, W>(name: impl Into<String>, schedule: impl Into<String>, work: W) -> Self
+    where
+        W: Fn(Tick) -> R + Send + Sync + 'static,
+        R: IntoOutcome,
+    {
+        let body = Body::Blocking(Arc::new(move |cx| work(cx.tick().clone()).into_outcome()));
+        Self::with_body(name.into(), schedule.into(), Place::Call(Location::caller()), body)
+    }
+
+    fn with_body(name: String, schedule: String, place: Place, body: Body) -> Self {
+        let (zone, membership, needs, cancel_on_loss) = (None, Membership::None, &[][..], false);
+        Self { name, schedule, zone, membership, place, needs, body, cancel_on_loss }
+    }
+
+    /// Runs the job only where this instance leads `group`. The elector must take part in it:
+    /// [`Config::groups`](leader_core::Config::groups).
+    pub fn group(self, group: impl Into<String>) -> Self {
+        Self { membership: Membership::Chosen(group.into()), ..self }
+    }
+
+    /// The time zone of the schedule, by its name in the IANA database, such as `Europe/Berlin`. Without it, UTC.
+    pub fn tz(self, zone: impl Into<String>) -> Self {
+        Self { zone: Some(zone.into()), ..self }
+    }
+
+    /// Drops a run at its next await when the lease is lost, or the grace of a drain is over, as
+    /// `#[leader_only(on_loss = "cancel")]` does. Without it, a run goes on to its end. Of no effect without a
+    /// [`group`](Self::group), or on [`blocking`](Self::blocking) work, which cannot be dropped.
+    pub fn cancel_on_loss(self) -> Self {
+        Self { cancel_on_loss: true, ..self }
+    }
+
+    fn from_registration(job: &JobRegistration) -> Self {
+        let own = |group: &&GroupRegistration| group.site == job.site;
+        let declared = inventory::iter::<GroupRegistration>.into_iter().find(own);
+        Self {
+            zone: job.tz.map(str::to_owned),
+            membership: declared.map_or(Membership::None, |group| Membership::Declared(group.group.to_owned())),
+            needs: job.needs,
+            ..Self::with_body(job.name.to_owned(), job.schedule.to_owned(), Place::Function(job.site), job.run.into())
+        }
+    }
+}
+
+impl fmt::Debug for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Job")
+            .field("name", &self.name)
+            .field("schedule", &self.schedule)
+            .field("zone", &self.zone)
+            .field("group", &self.membership.group())
+            .field("place", &format_args!("{}", self.place))
+            .finish_non_exhaustive()
+    }
+}
+
+/// Every job that this program declares by `#[cron]`, in order of its place. The linker knows no order.
+pub(crate) fn registered() -> Vec<Job> {
+    let mut registrations: Vec<_> = inventory::iter::<JobRegistration>.into_iter().collect();
+    registrations.sort_unstable_by_key(|job| job.site);
+    registrations.into_iter().map(Job::from_registration).collect()
+}

@@ -1,0 +1,246 @@
+//! When a job is due: a cron expression in a time zone, asked for the next whole second after another one.
+//!
+//! Pure. The answer depends on nothing but the second that was asked about, so every instance gets the same ticks. In the
+//! night of a time change: a fixed time that does not exist comes once, at the end of the gap; one that exists twice comes
+//! once, the first time; an interval goes on through both hours.
+
+use std::str::FromStr;
+
+use chrono::{DateTime, TimeZone};
+use chrono_tz::Tz;
+use croner::Cron;
+use croner::parser::{CronParser, Seconds, Year};
+
+/// Why a job has no ticks.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ScheduleError {
+    /// The expression cannot be read.
+    #[error(
+        "`{expression}` is no cron expression: {reason}; write 5 fields (minute, hour, day of the month, month, day of the \
+         week), 6 (a second before them), 7 (a year after them), or one of @hourly, @daily, @weekly, @monthly, @yearly"
+    )]
+    Expression {
+        /// The expression.
+        expression: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The expression names no instant that is still to come.
+    #[error(
+        "`{expression}` never comes: no day from now on is like that (30 February? a year gone by?); change it, or take the \
+         job out"
+    )]
+    Never {
+        /// The expression.
+        expression: String,
+    },
+    /// There is no such time zone.
+    #[error("there is no time zone `{zone}`; {advice}")]
+    Zone {
+        /// The name.
+        zone: String,
+        /// What to write instead.
+        advice: String,
+    },
+}
+
+/// A cron expression in a time zone.
+#[derive(Debug, Clone)]
+pub(crate) struct Schedule {
+    cron: Cron,
+    zone: Tz,
+    expression: String,
+}
+
+impl Schedule {
+    /// Reads an expression, in UTC if no zone is given. Nicknames such as `@daily` are taken too.
+    pub(crate) fn parse(expression: &str, zone: Option<&str>) -> Result<Self, ScheduleError> {
+        let zone = zone.map_or(Ok(Tz::UTC), parse_zone)?;
+        let parser = CronParser::builder().seconds(Seconds::Optional).year(Year::Optional).build();
+        // The one nickname of the crontab that croner does not know.
+        let readable = match expression.trim() {
+            nickname if nickname.eq_ignore_ascii_case("@midnight") => "@daily",
+            other => other,
+        };
+        let cron = parser.parse(readable).map_err(|error| ScheduleError::Expression {
+            expression: expression.to_owned(),
+            reason: error.to_string().trim_end_matches('.').to_owned(),
+        })?;
+        Ok(Self { cron, zone, expression: expression.to_owned() })
+    }
+
+    /// As it was written.
+    pub(crate) fn expression(&self) -> &str {
+        &self.expression
+    }
+
+    /// The name of its time zone.
+    pub(crate) fn zone(&self) -> &'static str {
+        self.zone.name()
+    }
+
+    /// A tick in the zone, for people.
+    pub(crate) fn local_time(&self, tick: i64) -> String {
+        DateTime::from_timestamp(tick, 0).map_or_else(String::new, |time| time.with_timezone(&self.zone).to_string())
+    }
+
+    /// The first tick, in Unix seconds, that is later than `after`; `None` if none comes any more.
+    pub(crate) fn next_after(&self, after: i64) -> Option<i64> {
+        let after = self.zone.from_utc_datetime(&DateTime::from_timestamp(after, 0)?.naive_utc());
+        self.cron.find_next_occurrence(&after, false).ok().map(|next| next.timestamp())
+    }
+
+    /// The last tick that is later than `after` and not later than `until`, without walking over those between.
+    pub(crate) fn last_until(&self, after: i64, until: i64) -> Option<i64> {
+        let comes = |after| self.next_after(after).filter(|next| *next <= until);
+        let mut last = comes(after)?;
+        // Whether a tick comes between `x` and `until` is true up to the second before the last tick, and false from it on.
+        let (mut come, mut gone) = (last - 1, until);
+        while gone - come > 1 {
+            let middle = come + (gone - come) / 2;
+            match comes(middle) {
+                Some(tick) => (come, last) = (middle, last.max(tick)),
+                None => gone = middle,
+            }
+        }
+        Some(last)
+    }
+}
+
+fn parse_zone(name: &str) -> Result<Tz, ScheduleError> {
+    Tz::from_str(name).map_err(|_| {
+        let city = |zone: &'static str| zone.rsplit('/').next().unwrap_or(zone);
+        let alike = |zone: &&'static str| zone.eq_ignore_ascii_case(name) || city(zone).eq_ignore_ascii_case(name);
+        let known = chrono_tz::TZ_VARIANTS.iter().map(|zone| zone.name());
+        let advice = known.clone().find(alike).map_or_else(
+            || "write the name of the IANA database, such as `Europe/Berlin`, `America/New_York` or `UTC`".to_owned(),
+            |zone| format!("write `{zone}`"),
+        );
+        ScheduleError::Zone { zone: name.to_owned(), advice }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seconds(instant: &str) -> i64 {
+        DateTime::parse_from_rfc3339(instant).unwrap().timestamp()
+    }
+
+    /// The ticks after an instant, one computed from the other.
+    fn ticks(expression: &str, zone: &str, after: &str, count: usize) -> Vec<i64> {
+        let schedule = Schedule::parse(expression, Some(zone)).unwrap();
+        let first = schedule.next_after(seconds(after));
+        std::iter::successors(first, |tick| schedule.next_after(*tick)).take(count).collect()
+    }
+
+    fn assert_ticks(expression: &str, zone: &str, after: &str, expected: &[&str]) {
+        let expected: Vec<i64> = expected.iter().map(|tick| seconds(tick)).collect();
+        assert_eq!(ticks(expression, zone, after, expected.len()), expected, "{expression} in {zone} after {after}");
+    }
+
+    #[test]
+    fn an_expression_has_five_six_or_seven_fields_or_a_nickname() {
+        for (expression, expected) in [
+            ("*/5 * * * *", "2026-01-01T00:05:00Z"),
+            ("*/5 * * * * *", "2026-01-01T00:00:05Z"),
+            ("0 0 12 1 7 * 2030", "2030-07-01T12:00:00Z"),
+            ("0 0 0 29 2 *", "2028-02-29T00:00:00Z"),
+            ("0 0 0 L * *", "2026-01-31T00:00:00Z"),
+            ("0 0 9 * * MON#1", "2026-01-05T09:00:00Z"),
+            ("@hourly", "2026-01-01T01:00:00Z"),
+            ("@daily", "2026-01-02T00:00:00Z"),
+            ("@midnight", "2026-01-02T00:00:00Z"),
+            ("@weekly", "2026-01-04T00:00:00Z"),
+            ("@monthly", "2026-02-01T00:00:00Z"),
+            ("@yearly", "2027-01-01T00:00:00Z"),
+            (" @Annually ", "2027-01-01T00:00:00Z"),
+        ] {
+            assert_ticks(expression, "UTC", "2026-01-01T00:00:00Z", &[expected]);
+        }
+    }
+
+    #[test]
+    fn either_day_field_is_enough_if_both_are_given() {
+        let expected = ["2026-02-06T00:00:00Z", "2026-02-13T00:00:00Z", "2026-02-15T00:00:00Z"];
+        assert_ticks("0 0 0 15 * FRI", "UTC", "2026-02-01T00:00:00Z", &expected);
+    }
+
+    #[test]
+    fn a_time_that_the_change_skips_comes_once_at_the_end_of_the_gap() {
+        let expected = ["2026-03-28T01:30:00Z", "2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"];
+        assert_ticks("0 30 2 * * *", "Europe/Berlin", "2026-03-27T12:00:00Z", &expected);
+    }
+
+    #[test]
+    fn a_time_in_the_hour_before_the_gap_comes_once() {
+        let expected = ["2026-03-29T00:30:00Z", "2026-03-29T23:30:00Z"];
+        assert_ticks("0 30 1 * * *", "Europe/Berlin", "2026-03-28T12:00:00Z", &expected);
+    }
+
+    #[test]
+    fn a_time_that_comes_twice_is_taken_the_first_time() {
+        let expected = ["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"];
+        assert_ticks("0 30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", &expected);
+    }
+
+    #[test]
+    fn an_interval_goes_on_through_a_doubled_and_a_skipped_hour() {
+        let half_hours = |first: &str, count| (0..count).map(|n| seconds(first) + n * 1800).collect::<Vec<_>>();
+        for after in ["2026-10-25T00:00:00Z", "2026-03-29T00:00:00Z"] {
+            let expected = &half_hours(after, 9)[1..];
+            assert_eq!(ticks("*/30 * * * *", "Europe/Berlin", after, 8), expected, "{after}");
+        }
+    }
+
+    #[test]
+    fn zones_of_both_hemispheres_follow_their_own_changes() {
+        let expected = ["2026-03-07T08:30:00Z", "2026-03-08T07:30:00Z"];
+        assert_ticks("0 30 3 * * *", "America/New_York", "2026-03-06T12:00:00Z", &expected);
+        // Lord Howe moves by half an hour.
+        let expected = ["2026-04-03T14:45:00Z", "2026-04-04T14:45:00Z", "2026-04-05T15:15:00Z"];
+        assert_ticks("0 45 1 * * *", "Australia/Lord_Howe", "2026-04-03T12:00:00Z", &expected);
+    }
+
+    #[test]
+    fn what_never_comes_has_no_next_tick() {
+        for expression in ["0 0 0 30 2 *", "0 0 0 1 1 * 2020"] {
+            let schedule = Schedule::parse(expression, None).unwrap();
+            assert_eq!(schedule.next_after(seconds("2026-01-01T00:00:00Z")), None, "{expression}");
+        }
+    }
+
+    #[test]
+    fn the_last_tick_of_a_span_is_found_whatever_lies_before() {
+        for (expression, until, expected) in [
+            ("* * * * * *", "2036-01-01T00:00:00Z", Some("2036-01-01T00:00:00Z")),
+            ("0 0 0 1 1 *", "2031-06-01T00:00:00Z", Some("2031-01-01T00:00:00Z")),
+            ("* * 3 * * *", "2026-01-05T12:00:00Z", Some("2026-01-05T03:59:59Z")),
+            ("0 0 12 * * *", "2026-01-01T12:00:00Z", Some("2026-01-01T12:00:00Z")),
+            ("0 0 12 * * *", "2026-01-01T11:59:59Z", None),
+        ] {
+            let schedule = Schedule::parse(expression, None).unwrap();
+            let last = schedule.last_until(seconds("2026-01-01T00:00:00Z"), seconds(until));
+            assert_eq!(last, expected.map(seconds), "{expression} until {until}");
+        }
+    }
+
+    #[test]
+    fn an_error_says_what_to_write_instead() {
+        let refused = |expression, zone| Schedule::parse(expression, zone).unwrap_err().to_string();
+        for expression in ["", "* * *", "99 * * * * *", "@secondly", "0 0 0 * FOO *"] {
+            let text = refused(expression, None);
+            assert!(text.contains("no cron expression") && text.contains("5 fields"), "{text}");
+        }
+        for (zone, advice) in [
+            ("Mars/Base", "such as `Europe/Berlin`"),
+            ("europe/berlin", "write `Europe/Berlin`"),
+            ("Tokyo", "Asia/Tokyo"),
+        ] {
+            let text = refused("@daily", Some(zone));
+            assert!(text.contains(zone) && text.contains(advice), "{text}");
+        }
+    }
+}

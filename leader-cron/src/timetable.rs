@@ -1,0 +1,150 @@
+//! What is due at which reading of the wall clock. Pure: the clock is read by whoever asks.
+//!
+//! Each tick is computed from the one before it, never from the time of asking. So late asking loses none silently, a clock
+//! that is set back finds nothing due until it has caught up with the ticks that were handed out, and one that jumps ahead
+//! finds each job due once.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::schedule::Schedule;
+
+/// So many ticks are counted one by one when a job is found late; past that the count is a lower bound.
+const COUNTED: u64 = 10_000;
+
+/// The next tick of every job.
+#[derive(Debug)]
+pub(crate) struct Timetable {
+    schedules: Vec<Schedule>,
+    /// The next tick, in Unix seconds, and the job that it is of.
+    next: BinaryHeap<Reverse<(i64, usize)>>,
+}
+
+/// A job that is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Due {
+    /// Its index.
+    pub(crate) job: usize,
+    /// The newest tick that has come, in Unix seconds.
+    pub(crate) tick: i64,
+    /// How many came before it since the last time; at least so many, if they are more than can be counted quickly.
+    pub(crate) missed: u64,
+    /// The tick that comes next; `None` if that was the last.
+    pub(crate) next: Option<i64>,
+}
+
+impl Timetable {
+    /// Jobs by their index, with the ticks that come after `now`.
+    pub(crate) fn new(schedules: Vec<Schedule>, now: i64) -> Self {
+        let next = |(job, schedule): (usize, &Schedule)| Some(Reverse((schedule.next_after(now)?, job)));
+        let next = schedules.iter().enumerate().filter_map(next).collect();
+        Self { schedules, next }
+    }
+
+    /// When something is due next, in Unix seconds.
+    pub(crate) fn next(&self) -> Option<i64> {
+        self.next.peek().map(|Reverse((tick, _))| *tick)
+    }
+
+    /// When each job is due next, by its index.
+    pub(crate) fn upcoming(&self) -> impl Iterator<Item = (usize, i64)> {
+        self.next.iter().map(|Reverse((tick, job))| (*job, *tick))
+    }
+
+    /// Takes one job that is due at `now`, if there is one, with its newest tick.
+    pub(crate) fn take_due(&mut self, now: i64) -> Option<Due> {
+        self.next().filter(|tick| *tick <= now)?;
+        let Reverse((first, job)) = self.next.pop()?;
+        let schedule = &self.schedules[job];
+        let (mut tick, mut missed) = (first, 0);
+        let mut next = schedule.next_after(tick);
+        while let Some(later) = next.filter(|later| *later <= now) {
+            if missed == COUNTED {
+                tick = schedule.last_until(tick, now).unwrap_or(later);
+                next = schedule.next_after(tick);
+                break;
+            }
+            missed += 1;
+            tick = later;
+            next = schedule.next_after(tick);
+        }
+        self.next.extend(next.map(|next| Reverse((next, job))));
+        Some(Due { job, tick, missed, next })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A round hour.
+    const START: i64 = 1_800_000_000;
+
+    fn timetable(expressions: &[&str]) -> Timetable {
+        let schedules = expressions.iter().map(|e| Schedule::parse(e, None).unwrap()).collect();
+        Timetable::new(schedules, START)
+    }
+
+    fn all_due(timetable: &mut Timetable, now: i64) -> Vec<Due> {
+        std::iter::from_fn(|| timetable.take_due(now)).collect()
+    }
+
+    #[test]
+    fn each_tick_is_handed_out_once_and_none_before_its_time() {
+        let mut timetable = timetable(&["* * * * * *", "*/2 * * * * *"]);
+        let mut ticks = [Vec::new(), Vec::new()];
+        for now in START..=START + 10 {
+            for _ in 0..3 {
+                for due in all_due(&mut timetable, now) {
+                    assert_eq!((due.tick, due.missed), (now, 0));
+                    ticks[due.job].push(due.tick - START);
+                }
+            }
+        }
+        assert_eq!(ticks[0], (1..=10).collect::<Vec<_>>());
+        assert_eq!(ticks[1], [2, 4, 6, 8, 10]);
+    }
+
+    #[test]
+    fn the_tick_of_the_starting_second_is_over() {
+        assert_eq!(timetable(&["* * * * * *"]).next(), Some(START + 1));
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_runs_no_tick_again() {
+        let mut timetable = timetable(&["* * * * * *"]);
+        assert_eq!(all_due(&mut timetable, START + 1).len(), 1);
+        for now in START - 3600..START + 2 {
+            assert_eq!(all_due(&mut timetable, now), [], "{}", now - START);
+        }
+        assert_eq!(all_due(&mut timetable, START + 2).len(), 1);
+    }
+
+    #[test]
+    fn a_clock_that_jumps_ahead_finds_the_newest_tick_and_counts_the_others() {
+        let mut timetable = timetable(&["* * * * * *", "0 */5 * * * *"]);
+        let now = START + 3600;
+        let expected = [
+            Due { job: 0, tick: now, missed: 3599, next: Some(now + 1) },
+            Due { job: 1, tick: now, missed: 11, next: Some(now + 300) },
+        ];
+        assert_eq!(all_due(&mut timetable, now), expected);
+    }
+
+    #[test]
+    fn years_of_missed_seconds_are_not_walked() {
+        let mut timetable = timetable(&["* * * * * *"]);
+        let now = START + 10 * 365 * 86_400;
+        let expected = Due { job: 0, tick: now, missed: COUNTED, next: Some(now + 1) };
+        assert_eq!(all_due(&mut timetable, now), [expected]);
+    }
+
+    #[test]
+    fn the_last_tick_of_a_schedule_ends_that_job_only() {
+        let year = 2027;
+        let mut timetable = timetable(&[&format!("0 0 0 1 2 * {year}"), "@daily"]);
+        let ends = all_due(&mut timetable, START + 366 * 86_400);
+        assert_eq!(ends.iter().map(|due| (due.job, due.next.is_none())).collect::<Vec<_>>(), [(1, false), (0, true)]);
+        assert_eq!(timetable.upcoming().map(|(job, _)| job).collect::<Vec<_>>(), [1]);
+    }
+}

@@ -1,0 +1,23 @@
+//! What the compiler says where an attribute is used wrongly: text and place of every message.
+//!
+//! Here, and not with the tests of several crates: the sample programs are built with all that their package depends on.
+
+#[test]
+fn every_mistake_has_its_message() {
+    let cases = trybuild::TestCases::new();
+    for case in [
+        "leader_only_options",
+        "leader_only_functions",
+        "leader_only_items",
+        "leader_only_futures",
+        "leader_only_skipped",
+        "leader_only_body",
+        "cron_options",
+        "cron_expressions",
+        "cron_functions",
+        "cron_types",
+        "cron_not_send",
+    ] {
+        cases.compile_fail(format!("tests/ui/{case}.rs"));
+    }
+}

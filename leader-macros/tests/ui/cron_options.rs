@@ -1,0 +1,26 @@
+use leader_cron::cron;
+
+#[cron]
+async fn nothing() {}
+#[cron(tz = "UTC")]
+async fn option_first() {}
+#[cron(5)]
+async fn number() {}
+#[cron("@daily" tz = "UTC")]
+async fn no_comma() {}
+#[cron("@daily", "@hourly")]
+async fn two() {}
+#[cron("@daily", zone = "UTC")]
+async fn misspelt() {}
+#[cron("@daily", tz = "UTC", tz = "UTC")]
+async fn twice() {}
+#[cron("@daily", tz = "Central European Time")]
+async fn no_zone() {}
+#[cron("@daily", tz = UTC)]
+async fn zone_without_quotes() {}
+#[cron("@daily", name = "a:b")]
+async fn name() {}
+#[cron("@daily", name)]
+async fn no_value() {}
+
+fn main() {}
