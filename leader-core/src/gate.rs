@@ -142,6 +142,18 @@ impl CallSite {
         self.enter_own(on_loss)
     }
 
+    /// Asks the gate alone, for measurements.
+    #[cfg(feature = "testing")]
+    #[inline]
+    pub fn is_leader(&'static self) -> bool {
+        if Special::any()
+            && let Some(elector) = scope::current()
+        {
+            return elector.cell_in_scope(self.group).view.look() == Look::Leader;
+        }
+        self.slot().view.look() == Look::Leader
+    }
+
     #[inline]
     fn enter_own(&'static self, on_loss: OnLoss) -> Option<Entry> {
         let slot = self.slot();

@@ -3,4 +3,6 @@
 pub mod fixture;
 pub mod future;
 pub mod gate;
+#[cfg(unix)]
+pub mod process;
 pub mod sim;

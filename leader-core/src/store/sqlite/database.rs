@@ -103,6 +103,15 @@ impl Database {
         self.files.verify().map_err(Failure::moved)
     }
 
+    /// What is behind a failed transaction. SQLite tells an I/O error and keeps to itself why: a disk that became read-only
+    /// after an error does not pass like one that is full.
+    pub(super) fn explain(&self, failure: Failure) -> Failure {
+        match (failure, self.files.writable()) {
+            (Failure::Passing(_), Err(error)) if is_read_only(&error) => Failure::read_only(),
+            (failure, _) => failure,
+        }
+    }
+
     /// For reading alone, outside any transaction of ours.
     pub(super) fn reader(&self) -> &Connection {
         &self.connection
@@ -134,6 +143,10 @@ impl Drop for Database {
             let _ = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false);
         }
     }
+}
+
+fn is_read_only(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem)
 }
 
 fn refusal(kind: &schema::Kind) -> Failure {

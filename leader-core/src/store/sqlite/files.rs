@@ -111,6 +111,12 @@ impl Files {
         self.database
     }
 
+    /// Whether the -wal may be written. Only this file can be looked at so: to open and close one of the others would drop
+    /// the locks that SQLite has on it, and on this one it has none.
+    pub(super) fn writable(&self) -> io::Result<()> {
+        OpenOptions::new().write(true).open(&self.side[0].0).map(drop)
+    }
+
     /// Whether the paths still name the open files; if not, which does not.
     pub(super) fn verify(&self) -> Result<(), String> {
         if self.place.database()? != self.database {
@@ -150,6 +156,7 @@ mod tests {
             assert!(files.verify().unwrap_err().contains(&name), "removed");
             fs::write(&name, b"").unwrap();
             assert!(files.verify().unwrap_err().contains("another file"), "replaced");
+            assert!(files.writable().is_ok());
             fs::rename(folder.path().join("away"), &name).unwrap();
             assert_eq!(files.verify(), Ok(()));
         }

@@ -242,7 +242,8 @@ impl Worker {
             |(command, answer): (&Command, &Option<_>)| answer.is_none() && matches!(command.op, Op::Acquire { .. });
         let durability =
             if batch.commands.iter().zip(&answers).any(acquires) { Durability::Power } else { Durability::Process };
-        let answers = transaction::write(database, witness, &mut self.members, batch, &mut answers, durability, call)?;
+        let answers = transaction::write(database, witness, &mut self.members, batch, &mut answers, durability, call)
+            .map_err(|failure| database.explain(failure))?;
         let released: Vec<_> = batch
             .commands
             .iter()

@@ -1,0 +1,408 @@
+//! Starting, hurting and watching nodes.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command as Program, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use leader_core::BootInstant;
+use leader_examples::history::{History, Tail, View};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+use serde_json::Value;
+
+use super::locks::is_writing;
+use super::talk::{Command, Options, Told};
+
+/// How long anything is waited for: far longer than it takes, so that a busy machine fails no test.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Between two looks at logs that grow.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Several nodes on one store. Dropping it ends them all and removes their files.
+#[derive(Debug)]
+pub struct Fleet {
+    program: PathBuf,
+    folder: tempfile::TempDir,
+    store: String,
+    nodes: BTreeMap<String, Node>,
+    told: Vec<(String, Told)>,
+    inbox: Receiver<(String, Told)>,
+    outbox: Sender<(String, Told)>,
+    tails: Vec<Tail>,
+    history: History,
+}
+
+#[derive(Debug)]
+struct Node {
+    child: Child,
+    stdin: ChildStdin,
+    /// Kept, and not read, if the node's log is to be blocked.
+    stdout: Option<ChildStdout>,
+    answers: usize,
+}
+
+/// Who leads a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reign {
+    /// The node's label.
+    pub label: String,
+    /// Under which term.
+    pub term: u64,
+}
+
+/// How a node is to be started.
+#[derive(Debug, Clone)]
+pub struct Spawn {
+    /// What it is told.
+    pub options: Options,
+    /// Added to its environment.
+    pub environment: Vec<(String, String)>,
+    /// Nobody reads its standard output.
+    pub blocked_stdout: bool,
+    /// The user that it runs as, if not ours.
+    pub user: Option<u32>,
+}
+
+impl Fleet {
+    /// A fleet of the `program`, on a fresh SQLite file.
+    ///
+    /// # Panics
+    /// If no temporary folder can be created.
+    #[must_use]
+    pub fn new(program: &str) -> Self {
+        let folder = tempfile::tempdir().expect("temporary folders can be created");
+        let database = folder.path().join("leader.db");
+        Self::in_folder(program, folder, &database)
+    }
+
+    /// A fleet on the SQLite file `database`, which is somewhere else than its logs.
+    ///
+    /// # Panics
+    /// If no temporary folder can be created.
+    #[must_use]
+    pub fn on(program: &str, database: &Path) -> Self {
+        Self::in_folder(program, tempfile::tempdir().expect("temporary folders can be created"), database)
+    }
+
+    fn in_folder(program: &str, folder: tempfile::TempDir, database: &Path) -> Self {
+        let (outbox, inbox) = channel();
+        Self {
+            program: program.into(),
+            store: format!("sqlite://{}", database.display()),
+            folder,
+            nodes: BTreeMap::new(),
+            told: Vec::new(),
+            inbox,
+            outbox,
+            tails: Vec::new(),
+            history: History::default(),
+        }
+    }
+
+    /// Where the logs are, and whatever else the test puts there.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// How a node of this fleet is started: with this ttl, one group, and an id made from its label.
+    #[must_use]
+    pub fn plan(&self, label: &str, ttl: Duration) -> Spawn {
+        Spawn {
+            options: Options {
+                label: label.to_owned(),
+                store: self.store.clone(),
+                stable_id: None,
+                groups: Vec::new(),
+                ttl,
+                // Half a ttl: a busy machine is no failed renewal.
+                operation_timeout: Some(ttl / 2),
+                reclaim_after_deadline: false,
+                hold_until_deadline: false,
+                log: self.folder().join(format!("{label}.jsonl")),
+            },
+            environment: vec![("LEADER_INSTANCE_ID".to_owned(), label.to_owned())],
+            blocked_stdout: false,
+            user: None,
+        }
+    }
+
+    /// Starts a node and waits until it takes part.
+    ///
+    /// # Panics
+    /// If it does not.
+    pub fn start(&mut self, plan: &Spawn) {
+        self.spawn(plan);
+        let label = &plan.options.label;
+        self.until(&format!("{label} has started"), |fleet| fleet.heard(label, |t| matches!(t, Told::Started { .. })));
+    }
+
+    /// Starts a node and waits for nothing.
+    ///
+    /// # Panics
+    /// If there is no such program, or its label is in use.
+    pub fn spawn(&mut self, plan: &Spawn) {
+        let label = plan.options.label.clone();
+        assert!(!self.nodes.contains_key(&label), "{label} is running");
+        let options = serde_json::to_string(&plan.options).expect("options can be written as JSON");
+        let mut program = Program::new(&self.program);
+        program.arg(options).envs(plan.environment.iter().cloned()).stdin(Stdio::piped()).stderr(Stdio::piped());
+        if plan.blocked_stdout {
+            program.stdout(Stdio::piped());
+        } else {
+            let log = File::create(self.output(&label)).expect("the folder can be written");
+            program.stdout(log);
+        }
+        if let Some(user) = plan.user {
+            use std::os::unix::process::CommandExt;
+            program.uid(user).gid(user);
+        }
+        let mut child = program.spawn().unwrap_or_else(|error| panic!("{:?} cannot be started: {error}", self.program));
+        let stdin = child.stdin.take().expect("it is a pipe");
+        let stderr = child.stderr.take().expect("it is a pipe");
+        let (outbox, teller) = (self.outbox.clone(), label.clone());
+        // Ends when the process does, which the fleet sees to.
+        thread::spawn(move || {
+            for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
+                let line = String::from_utf8_lossy(&line).into_owned();
+                let told = serde_json::from_str(&line).unwrap_or(Told::Noise { line });
+                // The fleet may have gone.
+                let _ = outbox.send((teller.clone(), told));
+            }
+            let _ = outbox.send((teller, Told::Gone));
+        });
+        self.tails.push(Tail::new(plan.options.log.clone()));
+        let stdout = child.stdout.take();
+        self.nodes.insert(label, Node { child, stdin, stdout, answers: 0 });
+    }
+
+    fn output(&self, label: &str) -> PathBuf {
+        self.folder().join(format!("{label}.log"))
+    }
+
+    /// What a node has written on its standard output, if that is not blocked.
+    #[must_use]
+    pub fn written(&self, label: &str) -> String {
+        std::fs::read_to_string(self.output(label)).unwrap_or_default()
+    }
+
+    /// The pipe that a node writes to and nobody reads.
+    ///
+    /// # Panics
+    /// If it was not started like that.
+    #[must_use]
+    pub fn blocked_stdout(&self, label: &str) -> &ChildStdout {
+        self.nodes[label].stdout.as_ref().expect("it was started with a blocked output")
+    }
+
+    /// The labels of the nodes that were not ended.
+    #[must_use]
+    pub fn labels(&self) -> Vec<String> {
+        self.nodes.keys().cloned().collect()
+    }
+
+    /// Tells a node to do something, and waits for nothing.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn tell(&mut self, label: &str, command: &Command) {
+        let node = self.nodes.get_mut(label).unwrap_or_else(|| panic!("{label} is not running"));
+        let mut line = serde_json::to_string(command).expect("commands can be written as JSON");
+        line.push('\n');
+        node.answers += 1;
+        // It may have died of itself; then there will be no answer.
+        let _ = node.stdin.write_all(line.as_bytes());
+    }
+
+    /// Tells a node to do something, and waits for the answer.
+    ///
+    /// # Panics
+    /// If there is no answer.
+    pub fn ask(&mut self, label: &str, command: &Command) -> Result<Value, String> {
+        self.tell(label, command);
+        let number = self.nodes[label].answers;
+        self.until(&format!("{label} answers {command:?}"), |fleet| {
+            let mut answers = fleet.told_by(label).filter_map(|told| match told {
+                Told::Answer { outcome } => Some(outcome.clone()),
+                _ => None,
+            });
+            answers.nth(number - 1)
+        })
+    }
+
+    /// A node's status.
+    ///
+    /// # Panics
+    /// If it gives none.
+    pub fn status(&mut self, label: &str) -> Value {
+        self.ask(label, &Command::Status).expect("a status is always given")
+    }
+
+    /// The problems in a node's status.
+    pub fn problems(&mut self, label: &str) -> String {
+        self.status(label)["problems"].to_string()
+    }
+
+    /// Kills a node: `SIGKILL`.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn kill(&mut self, label: &str) {
+        let mut node = self.nodes.remove(label).unwrap_or_else(|| panic!("{label} is not running"));
+        node.end();
+    }
+
+    /// Stops a node, but not inside a transaction, which would stop all writers of the file; returns when it stands still.
+    ///
+    /// # Panics
+    /// If it cannot be stopped.
+    pub fn stop(&mut self, label: &str) {
+        let pid = self.pid(label);
+        self.until(&format!("{label} is stopped outside of a transaction"), |_| {
+            kill_process(pid, Signal::STOP).expect("it is a child that was not waited for");
+            waitid(WaitId::Pid(pid), WaitIdOptions::STOPPED).expect("it is a child that was not waited for");
+            if !is_writing(pid.as_raw_nonzero().get().unsigned_abs()) {
+                return Some(());
+            }
+            kill_process(pid, Signal::CONT).expect("it is a child that was not waited for");
+            None
+        });
+    }
+
+    /// Sends a node a signal, wherever it is.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn signal(&self, label: &str, signal: Signal) {
+        kill_process(self.pid(label), signal).expect("it is a child that was not waited for");
+    }
+
+    /// Continues a node that was stopped.
+    pub fn cont(&self, label: &str) {
+        self.signal(label, Signal::CONT);
+    }
+
+    fn pid(&self, label: &str) -> Pid {
+        let node = self.nodes.get(label).unwrap_or_else(|| panic!("{label} is not running"));
+        Pid::from_child(&node.child)
+    }
+
+    /// Waits until a node leads `group` under a larger term than `after`.
+    pub fn leader(&mut self, group: &str, after: u64) -> Reign {
+        self.until(&format!("somebody leads {group} under a term larger than {after}"), |fleet| {
+            let reigns = fleet.told.iter().filter_map(|(label, told)| {
+                let term = told.leads(group).filter(|term| *term > after)?;
+                Some(Reign { label: label.clone(), term })
+            });
+            reigns.min_by_key(|reign| reign.term)
+        })
+    }
+
+    /// Waits for the view of `group` that follows the one of `term`, and began after `from`.
+    pub fn next_view(&mut self, group: &str, from: BootInstant, term: u64) -> View {
+        self.until(&format!("a view of {group} after term {term}"), |fleet| {
+            fleet.read_logs().next_view(group, from.as_nanos(), term).cloned()
+        })
+    }
+
+    /// Waits until a node has seen itself lead `group`, under `term` and at `instant` or later.
+    pub fn still_leads(&mut self, reign: &Reign, group: &str, instant: BootInstant) -> View {
+        self.until(&format!("{reign:?} leads {group} at {instant:?}"), |fleet| {
+            let mut views = fleet.read_logs().views().iter();
+            let same = |view: &&View| view.instance == reign.label && view.group == group && view.term == reign.term;
+            views.find(|view| same(view) && view.ended_ns >= instant.as_nanos()).cloned()
+        })
+    }
+
+    /// Waits until a node has told what is wanted.
+    pub fn hears(&mut self, label: &str, what: &str, wanted: impl Fn(&Told) -> bool) -> Told {
+        self.until(&format!("{label} tells {what}"), |fleet| fleet.heard(label, &wanted))
+    }
+
+    fn heard(&self, label: &str, wanted: impl Fn(&Told) -> bool) -> Option<Told> {
+        self.told_by(label).find(|told| wanted(told)).cloned()
+    }
+
+    /// All that a node has told so far.
+    pub fn told_by(&self, label: &str) -> impl Iterator<Item = &Told> {
+        self.told.iter().filter(move |(teller, _)| teller == label).map(|(_, told)| told)
+    }
+
+    /// Waits until `look` finds something; it looks again whenever a node tells something, and now and then for the logs.
+    ///
+    /// # Panics
+    /// If it does not come about for very long; with all that was told.
+    pub fn until<T>(&mut self, what: &str, mut look: impl FnMut(&mut Self) -> Option<T>) -> T {
+        let begin = Instant::now();
+        loop {
+            while let Ok(told) = self.inbox.try_recv() {
+                self.told.push(told);
+            }
+            if let Some(found) = look(self) {
+                return found;
+            }
+            assert!(begin.elapsed() < PATIENCE, "waited in vain until {what}; {}", self.describe());
+            if let Ok(told) = self.inbox.recv_timeout(LOOK) {
+                self.told.push(told);
+            }
+        }
+    }
+
+    /// All that the nodes have logged so far.
+    ///
+    /// # Panics
+    /// If a log is damaged.
+    pub fn read_logs(&mut self) -> &History {
+        for tail in &mut self.tails {
+            self.history.extend(tail.read().expect("a node writes nothing else"));
+        }
+        &self.history
+    }
+
+    /// No two nodes led a group at once, and no term came twice or fell.
+    ///
+    /// # Panics
+    /// If not; with what was found.
+    pub fn assert_safe(&mut self) {
+        let history = self.read_logs();
+        let overlaps: Vec<_> = history.overlaps().iter().map(ToString::to_string).collect();
+        let faults: Vec<_> = history.term_faults().iter().map(ToString::to_string).collect();
+        let safe = overlaps.is_empty() && faults.is_empty();
+        assert!(safe, "overlaps: {overlaps:#?}\nterms: {faults:#?}\n{}", self.describe());
+    }
+
+    fn describe(&self) -> String {
+        let mut text = "told so far, but answers:".to_owned();
+        let no_answers = self.told.iter().filter(|(_, told)| !matches!(told, Told::Answer { outcome: Ok(_) }));
+        for (label, told) in no_answers {
+            // Writing to a string does not fail.
+            let _ = write!(text, "\n  {label}: {told:?}");
+        }
+        for label in self.nodes.keys() {
+            let written = self.written(label);
+            let lines: Vec<_> = written.lines().collect();
+            let _ = write!(text, "\n{label} wrote last:\n  {}", lines[lines.len().saturating_sub(10)..].join("\n  "));
+        }
+        text
+    }
+}
+
+impl Node {
+    fn end(&mut self) {
+        // Also a process that is stopped dies of this. It fails only if it was waited for before.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        self.nodes.values_mut().for_each(Node::end);
+    }
+}

@@ -1,0 +1,118 @@
+//! Looks all the time whether this instance leads, and logs every interval in which it does.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use leader_core::{BootInstant, Elector};
+use leader_examples::history::{Line, View};
+
+use super::talk::Told;
+
+const PERIOD: Duration = Duration::from_micros(400);
+/// So often a view that lasts is logged again: a kill shortens it by no more.
+const FLUSH: Duration = Duration::from_millis(10);
+/// Who was not looking for so long has stood still.
+const STOOD_STILL: Duration = Duration::from_secs(1);
+
+/// The log of this process.
+#[derive(Debug, Clone)]
+pub(super) struct Log(Arc<File>);
+
+impl Log {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self(Arc::new(OpenOptions::new().create(true).append(true).open(path)?)))
+    }
+
+    /// Appends it by one write.
+    pub(super) fn add(&self, line: impl Into<Line>) {
+        (&*self.0).write_all(line.into().to_json().as_bytes()).expect("the log can be written");
+    }
+}
+
+/// Starts the thread; it runs as long as the process.
+pub(super) fn start(elector: Elector, label: String, log: Log) -> io::Result<()> {
+    let groups: Vec<_> = elector.groups().iter().map(|g| Watched { group: g.to_string(), view: None }).collect();
+    let mut sampler = Sampler { elector, label, log, groups };
+    let run = move || {
+        let mut last = BootInstant::now();
+        loop {
+            let now = BootInstant::now();
+            let since = now.saturating_since(std::mem::replace(&mut last, now));
+            let leading = sampler.sample();
+            if since >= STOOD_STILL {
+                Told::Woke { stood_still: since, leading }.tell();
+            }
+            thread::sleep(PERIOD);
+        }
+    };
+    thread::Builder::new().name("sampler".to_owned()).spawn(run).map(drop)
+}
+
+struct Sampler {
+    elector: Elector,
+    label: String,
+    log: Log,
+    groups: Vec<Watched>,
+}
+
+struct Watched {
+    group: String,
+    view: Option<(View, u64)>,
+}
+
+impl Sampler {
+    /// The groups for which `is_leader()` said yes.
+    fn sample(&mut self) -> Vec<String> {
+        let mut leading = Vec::new();
+        for Watched { group, view } in &mut self.groups {
+            let yes = self.elector.is_leader(group);
+            if yes {
+                leading.push(group.clone());
+            }
+            let seen = yes.then(|| confirm(&self.elector, group)).flatten();
+            match (&mut *view, seen) {
+                (Some((view, logged)), Some((at, term))) if view.term == term => {
+                    view.ended_ns = at;
+                    if at >= *logged + u64::try_from(FLUSH.as_nanos()).unwrap_or(u64::MAX) {
+                        *logged = at;
+                        self.log.add(view.clone());
+                    }
+                }
+                (_, seen) => {
+                    if let Some((ended, _)) = view.take() {
+                        self.log.add(ended);
+                    }
+                    *view = seen.map(|(at, term)| {
+                        let instance = self.label.clone();
+                        let began = View { group: group.clone(), instance, term, began_ns: at, ended_ns: at };
+                        self.log.add(began.clone());
+                        (began, at)
+                    });
+                }
+            }
+        }
+        leading
+    }
+}
+
+/// An instant at which this instance led for certain, however the thread was interrupted: `is_leader()` has said yes before
+/// it, and says yes after it, under one term. Nothing if another term began in between.
+///
+/// A yes without a lease is a lie of the gate; it is logged as term 0, which no check lets pass.
+fn confirm(elector: &Elector, group: &str) -> Option<(u64, u64)> {
+    let term = || elector.lease(group).map(|lease| lease.term().get());
+    let before = term();
+    let at = BootInstant::now();
+    if !elector.is_leader(group) {
+        return None;
+    }
+    match (before, term()) {
+        (Some(before), after) if after.is_none_or(|after| after == before) => Some((at.as_nanos(), before)),
+        (None, None) => Some((at.as_nanos(), 0)),
+        _ => None,
+    }
+}

@@ -1,0 +1,152 @@
+//! What a node is told, and what it tells: one JSON object a line.
+//!
+//! It tells on standard error, because standard output is for its log, which some tests block.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The one argument of a node, as JSON.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Options {
+    /// Its name in the log: one for each process, also if two have the same instance id.
+    pub label: String,
+    /// The store's URL.
+    pub store: String,
+    /// A stable instance id; without one it is made from the label, with a random suffix.
+    pub stable_id: Option<String>,
+    /// The groups besides `default`.
+    pub groups: Vec<String>,
+    /// How long a lease lasts.
+    pub ttl: Duration,
+    /// How long a call of the store may take, if not as long as usual.
+    pub operation_timeout: Option<Duration>,
+    /// With a lease of an earlier incarnation: `Reclaim::AfterDeadline`.
+    pub reclaim_after_deadline: bool,
+    /// After a failed renewal: `RenewalFailure::HoldUntilDeadline`.
+    pub hold_until_deadline: bool,
+    /// Where it logs its views.
+    pub log: PathBuf,
+}
+
+/// A line for a node. Each is answered by one [`Told::Answer`], in order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case")]
+pub enum Command {
+    /// Answers whether the group was led.
+    StepDown {
+        /// The group.
+        group: String,
+    },
+    /// Gives all leases back and stays out.
+    Drain,
+    /// Competes again.
+    Resume,
+    /// Ends the elector; the process goes on.
+    Shutdown,
+    /// Answers the status, with the clocks of the process and what became of its log beside it.
+    Status,
+    /// Answers who leads by the store.
+    LeaderId {
+        /// The group.
+        group: String,
+    },
+    /// Begins gated work of `default` that runs in small steps until the lease is lost. Tells [`Told::WorkBegan`] and
+    /// [`Told::WorkEnded`]; each step is a run in the log.
+    Work,
+    /// Blocks every worker of the runtime. Answered when all are blocked; a task that is spawned then tells
+    /// [`Told::WorkersFree`] when it runs.
+    BlockWorkers {
+        /// For how long.
+        time: Duration,
+    },
+    /// Writes to the log without an end, from a thread.
+    Flood,
+    /// Ends the process at once.
+    Exit,
+}
+
+/// A line of a node.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "told", rename_all = "snake_case")]
+pub enum Told {
+    /// It takes part.
+    Started {
+        /// Its instance id.
+        instance: String,
+    },
+    /// It cannot take part, and ends.
+    NotStarted {
+        /// Why.
+        error: String,
+    },
+    /// An event of the elector.
+    Event {
+        /// Of this group.
+        group: String,
+        /// As it is serialized.
+        event: Value,
+    },
+    /// The process has stood still: the first answers of `is_leader()` after it.
+    Woke {
+        /// For so long.
+        stood_still: Duration,
+        /// The groups for which the answer was yes.
+        leading: Vec<String>,
+    },
+    /// A command was done.
+    Answer {
+        /// What it answered, or its error.
+        outcome: Result<Value, String>,
+    },
+    /// The gate let the work in.
+    WorkBegan {
+        /// Under this term.
+        term: u64,
+    },
+    /// The work is over: it was skipped, or dropped because its lease was lost.
+    WorkEnded,
+    /// A task could run again.
+    WorkersFree {
+        /// When, by the boot clock.
+        at_ns: u64,
+    },
+    /// Its standard error has ended, and the process with it, or soon. Told by the reader.
+    Gone,
+    /// A line that is none of these: a panic. Told by the reader.
+    Noise {
+        /// It.
+        line: String,
+    },
+}
+
+impl Told {
+    /// Tells it, by one write.
+    pub(super) fn tell(&self) {
+        let mut line = serde_json::to_string(self).expect("text and numbers can be written as JSON");
+        line.push('\n');
+        // Whoever should hear it may have gone.
+        let _ = std::io::stderr().write_all(line.as_bytes());
+    }
+
+    /// The term under which the teller leads `group` from now on, if that is what it tells.
+    #[must_use]
+    pub fn leads(&self, group: &str) -> Option<u64> {
+        match self {
+            Self::Event { group: of, event } if of == group => {
+                let leads = event["event"] == "acquired" || event["event"] == "now" && event["role"] == "leader";
+                leads.then(|| event["term"].as_u64()).flatten()
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether it is an event of `group` of this name.
+    #[must_use]
+    pub fn is_event(&self, group: &str, name: &str) -> bool {
+        matches!(self, Self::Event { group: of, event } if of == group && event["event"] == name)
+    }
+}
