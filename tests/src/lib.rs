@@ -4,3 +4,8 @@ pub mod fixture;
 pub mod future;
 pub mod gate;
 pub mod sim;
+
+/// The programs in the README are compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub struct Readme;
