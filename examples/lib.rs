@@ -1,1 +1,3 @@
-//! One file an example.
+//! What the examples and the tests of several processes share: the logs of instances, and what they prove.
+
+pub mod history;

@@ -135,6 +135,11 @@ impl Election {
         matches!(self.standing, Standing::Abstaining { .. })
     }
 
+    #[cfg(test)]
+    pub(super) fn newest(&self) -> RequestNo {
+        self.last_no
+    }
+
     /// Nothing is left to send or to wait for.
     #[must_use]
     pub fn is_quiet(&self) -> bool {

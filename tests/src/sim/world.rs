@@ -27,7 +27,7 @@ const FOLLOWER_DELAY: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub struct Outcome {
     /// Its figures.
-    pub(super) report: Report,
+    pub report: Report,
     /// The last things that happened before the first failure, if they were asked for.
     pub trace: Vec<String>,
 }
