@@ -6,3 +6,8 @@ pub mod gate;
 #[cfg(unix)]
 pub mod process;
 pub mod sim;
+
+/// The programs in the README are compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub struct Readme;
