@@ -1,3 +1,4 @@
 //! What needs several crates, several processes or a real server.
 
+pub mod model;
 pub mod sim;

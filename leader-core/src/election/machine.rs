@@ -434,6 +434,42 @@ impl Election {
         from.saturating_add(self.rules.ttl.saturating_sub(self.rules.guard))
     }
 
+    /// For the exhaustive model: a request is in flight.
+    #[must_use]
+    pub fn is_waiting(&self) -> bool {
+        self.outstanding.is_some()
+    }
+
+    /// For the exhaustive model: it stands aside.
+    #[must_use]
+    pub fn is_aside(&self) -> bool {
+        matches!(self.standing, Standing::Abstaining { .. })
+    }
+
+    /// For the exhaustive model: forgets what makes no difference any more, so that states with one future are one state.
+    /// Its only request in flight is number 1.
+    pub fn forget_the_past(&mut self, now: BootInstant) {
+        self.let_time_pass(now, &mut Vec::new());
+        let past = BootInstant::default();
+        if self.right <= now {
+            self.right = past;
+        }
+        if let Some(sent) = &mut self.outstanding {
+            sent.no = RequestNo(1);
+            if sent.right <= now {
+                sent.right = past;
+            }
+        } else if self.not_before <= now {
+            self.not_before = past;
+        }
+        if earliest(self.next) <= now || self.outstanding.is_some() || self.standing != Standing::Competing {
+            self.next = Next::At(past);
+        }
+        self.last_no = RequestNo(u64::from(self.outstanding.is_some()));
+        self.failures = 0;
+        self.settled = true;
+    }
+
     fn late(&mut self, now: BootInstant, answer: Answer) {
         if self.rules.known_bad != Some(KnownBad::LateReply) || self.standing != Standing::Competing {
             return;
