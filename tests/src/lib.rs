@@ -3,6 +3,7 @@
 pub mod fixture;
 pub mod future;
 pub mod gate;
+pub mod model;
 #[cfg(unix)]
 pub mod process;
 pub mod sim;

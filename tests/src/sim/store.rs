@@ -121,6 +121,17 @@ impl Store {
         self.data.lease = None;
     }
 
+    /// For the exhaustive model: forgets what makes no difference any more at `now`, microseconds of the server's clock.
+    pub fn forget_the_past(&mut self, now: u64) {
+        let at = now / 1000;
+        self.data.lease.take_if(|lease| lease.end <= at);
+        if let Some(record) = &mut self.data.record {
+            for instant in [&mut record.quarantine_end, &mut record.until, &mut record.older_until] {
+                *instant = if *instant <= at { 0 } else { *instant };
+            }
+        }
+    }
+
     /// Executes a command at `now`, microseconds of the server's clock.
     pub fn execute(&mut self, now: u64, command: &Command) -> Executed {
         let at = now / 1000;
