@@ -216,7 +216,7 @@ impl Model for Fleet {
             if stand_asides > 0 && election.view(instant(state.now)).is_some() {
                 steps.push(Step::StandAside(instance));
             }
-            if self.0.faults.stand_asides > stand_asides && election.is_aside() {
+            if self.0.faults.stand_asides > stand_asides && election.is_abstaining() {
                 steps.push(Step::Resume(instance));
             }
             if crashes > 0 {

@@ -22,12 +22,6 @@ impl Election {
         self.outstanding.is_some()
     }
 
-    /// For the exhaustive model: it stands aside.
-    #[must_use]
-    pub fn is_aside(&self) -> bool {
-        matches!(self.standing, Standing::Abstaining { .. })
-    }
-
     /// For the exhaustive model: forgets what makes no difference any more, so that states with one future are one state.
     /// Its only request in flight is number 1.
     pub fn forget_the_past(&mut self, now: BootInstant) {
