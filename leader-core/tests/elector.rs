@@ -375,7 +375,8 @@ async fn the_older_of_two_with_one_id_stays_out() {
     assert_eq!(standing(&first), Standing::Duplicate);
     assert!(first.status().problems[0].text.contains("another process"));
     second.shutdown(GRACE).await.unwrap();
-    assert_eq!(first.leader_id("default").await, Ok(None), "it does not come back");
+    assert_eq!(first.step_down("default").await, Ok(false));
+    assert!(!first.is_leader("default") && standing(&first) == Standing::Duplicate, "it does not come back");
 }
 
 #[tokio::test]

@@ -42,6 +42,8 @@ struct Shared {
 struct Lease {
     record: Record,
     until: BootInstant,
+    /// Until when an older incarnation of the holder may believe in the lease that was taken over from it.
+    older_until: BootInstant,
 }
 
 impl MemoryStore {
@@ -126,17 +128,20 @@ impl LeaseStore for MemoryStore {
 impl Shared {
     fn execute(&mut self, command: &Command, now: BootInstant, wall: Term) -> Answer {
         let lease = self.leases.entry(command.group.clone()).or_default();
-        let at = Moment { left: lease.until.saturating_since(now), quarantine: None, wall };
+        let older = lease.older_until.saturating_since(now);
+        let at = Moment { left: lease.until.saturating_since(now), older, quarantine: None, wall };
         let decision = decide(&lease.record, command, at);
         lease.record.highest = decision.highest;
         match decision.change {
             Change::Nothing => {}
-            Change::Take(term) => {
+            Change::Take(term, older) => {
                 let holder = command.candidate.clone();
                 lease.record.last = Some(Acquisition { holder, term, released: false });
-                lease.until = now.saturating_add(command.ttl);
+                lease.older_until = now.saturating_add(older);
+                lease.until = now.saturating_add(command.ttl.max(older));
             }
-            Change::Extend => lease.until = now.saturating_add(command.ttl),
+            Change::Extend => lease.until = now.saturating_add(command.ttl.max(older)),
+            Change::Shorten => lease.until = lease.older_until,
             Change::Release => {
                 lease.until = BootInstant::default();
                 self.announce(command);

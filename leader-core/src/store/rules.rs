@@ -31,6 +31,9 @@ pub(super) struct Acquisition {
 pub(super) struct Moment {
     /// How long the lease of the last acquisition still stands unless released; zero if it has ended.
     pub(super) left: Duration,
+    /// How long an older incarnation of the holder may still believe in the lease that was taken over from it. The lease
+    /// stands at least as long.
+    pub(super) older: Duration,
     /// Nobody gets a lease yet: for how long, and why.
     pub(super) quarantine: Option<(Duration, &'static str)>,
     /// The wall clock in microseconds, below which no term is given out.
@@ -51,10 +54,13 @@ pub(super) struct Decision {
 pub(super) enum Change {
     /// It stays as it is.
     Nothing,
-    /// The asker acquires it under this term; it lasts for the asker's ttl from now.
-    Take(Term),
-    /// It lasts for the asker's ttl from now.
+    /// The asker acquires it under this term; it lasts for the asker's ttl from now. So long may an older incarnation
+    /// believe: see [`Moment::older`], from now on.
+    Take(Term, Duration),
+    /// It lasts for the asker's ttl from now, and at least as long as an older incarnation may believe.
     Extend,
+    /// Its holder has given it up; it stands for as long as an older incarnation may believe.
+    Shorten,
     /// It is over.
     Release,
 }
@@ -71,8 +77,8 @@ pub(super) fn decide(record: &Record, command: &Command, at: Moment) -> Decision
             let refused = |answer| Decision { answer, change: Change::Nothing, highest };
             let others = if own.is_some() { None } else { lease.map(|lease| held(lease, asker, at.left)) };
             let older_lease = match others {
-                None => Duration::ZERO,
-                Some(held) if held.same_id && same_id == SameId::Take => held.remaining,
+                None => at.older,
+                Some(held) if held.same_id && same_id == SameId::Take => held.remaining.max(at.older),
                 Some(held) => return refused(Answer::Held(held)),
             };
             // After the question who holds it: a leader that has re-seated itself in the quarantine is a leader.
@@ -81,7 +87,7 @@ pub(super) fn decide(record: &Record, command: &Command, at: Moment) -> Decision
             }
             let term = Term::new(highest.get().saturating_add(1)).max(at.wall);
             let won = Won { term, in_quarantine: at.quarantine.is_some(), older_lease };
-            Decision { answer: Answer::Won(won), change: Change::Take(term), highest: term }
+            Decision { answer: Answer::Won(won), change: Change::Take(term, older_lease), highest: term }
         }
         Op::Renew { term } => match own {
             Some(own) if own.term == term => answered(Answer::Renewed, Change::Extend),
@@ -92,7 +98,9 @@ pub(super) fn decide(record: &Record, command: &Command, at: Moment) -> Decision
             }
         },
         Op::Release { term } => match own {
-            Some(own) if term.is_none_or(|term| own.term == term) => answered(Answer::Released, Change::Release),
+            Some(own) if term.is_none_or(|term| own.term == term) => {
+                answered(Answer::Released, if at.older.is_zero() { Change::Release } else { Change::Shorten })
+            }
             _ => answered(Answer::NotHeld, Change::Nothing),
         },
         Op::Inspect => answered(Answer::Inspected(lease.map(|lease| held(lease, asker, at.left))), Change::Nothing),
@@ -143,7 +151,7 @@ mod tests {
     }
 
     fn at(left: Duration) -> Moment {
-        Moment { left, quarantine: None, wall: Term::new(1_000) }
+        Moment { left, older: Duration::ZERO, quarantine: None, wall: Term::new(1_000) }
     }
 
     fn led_by(holder: &Candidate, term: u64) -> Record {
@@ -165,7 +173,10 @@ mod tests {
             let record = Record { highest: Term::new(highest), last: None };
             let decision = ask(&record, &a, acquire(floor), at(Duration::ZERO));
             assert_eq!(won(&decision).term, Term::new(term));
-            assert_eq!((decision.change, decision.highest), (Change::Take(Term::new(term)), Term::new(term)));
+            assert_eq!(
+                (decision.change, decision.highest),
+                (Change::Take(Term::new(term), Duration::ZERO), Term::new(term))
+            );
         }
     }
 
@@ -204,6 +215,22 @@ mod tests {
         assert_eq!(won(&taken).older_lease, LEFT);
         // Nobody else's seat is taken by it.
         assert!(matches!(ask(&led_by(&candidate("b", 3), 5), &new, op, at(LEFT)).answer, Answer::Held(_)));
+    }
+
+    #[test]
+    fn while_an_older_incarnation_may_believe_every_acquisition_is_told() {
+        let (new, b) = (candidate("a", 2), candidate("b", 3));
+        let older = Moment { older: LEFT / 2, ..at(LEFT) };
+        let again = ask(&led_by(&new, 2_000), &new, acquire(0), older);
+        assert_eq!(won(&again).older_lease, LEFT / 2);
+        assert_eq!(again.change, Change::Take(Term::new(2_001), LEFT / 2));
+        let third = Op::Acquire { floor: Term::default(), continues: false, same_id: SameId::Take };
+        assert_eq!(won(&ask(&led_by(&new, 2_000), &candidate("a", 4), third, older)).older_lease, LEFT);
+        // Who gives it up gives it to nobody before.
+        let release = Op::Release { term: None };
+        let released = ask(&led_by(&new, 2_000), &new, release, older);
+        assert_eq!((released.answer, released.change), (Answer::Released, Change::Shorten));
+        assert!(matches!(ask(&led_by(&new, 2_000), &b, acquire(0), older).answer, Answer::Held(_)));
     }
 
     #[test]

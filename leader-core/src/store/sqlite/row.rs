@@ -18,7 +18,10 @@ pub(super) struct Row {
     pub(super) record: Record,
     /// When the lease ends, by the clock of `host`.
     pub(super) until: BootInstant,
-    /// The ttl that the holder asked for.
+    /// Until when an older incarnation of the holder may believe in the lease that was taken over from it, by the same
+    /// clock.
+    pub(super) older_until: BootInstant,
+    /// The longest time for which somebody may believe in the lease without renewing it.
     pub(super) ttl: Duration,
     /// Where the holder runs.
     pub(super) host: Host,
@@ -32,7 +35,8 @@ impl Row {
     /// The row of `group`, or an empty one if there is none.
     pub(super) fn read(from: &Connection, group: &GroupName) -> rusqlite::Result<Self> {
         let mut select = from.prepare_cached(
-            "SELECT highest, holder, incarnation, term, released, until_ns, ttl_ns, boot, clock, life_dev, life_ino, version
+            "SELECT highest, holder, incarnation, term, released, until_ns, ttl_ns, boot, clock, life_dev, life_ino, version,
+                    older_until_ns
              FROM lease WHERE grp = ?1",
         )?;
         Ok(select.query_row([group.as_str()], Self::from_sql).optional()?.unwrap_or_default())
@@ -57,6 +61,7 @@ impl Row {
             host: Host { boot: row.get(7)?, clock: row.get(8)? },
             life: FileId { dev: row.get::<_, i64>(9)? as u64, ino: row.get::<_, i64>(10)? as u64 },
             version: number(row, 11)?,
+            older_until: BootInstant::from_nanos(number(row, 12)?),
         })
     }
 
@@ -65,8 +70,8 @@ impl Row {
         let last = self.record.last.as_ref();
         let mut replace = to.prepare_cached(
             "REPLACE INTO lease (grp, highest, holder, incarnation, term, released, until_ns, ttl_ns, boot, clock,
-                                 life_dev, life_ino, version)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+                                 life_dev, life_ino, version, older_until_ns)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
         )?;
         replace.execute(params![
             group.as_str(),
@@ -83,6 +88,7 @@ impl Row {
             self.life.dev as i64,
             self.life.ino as i64,
             integer(self.version),
+            integer(self.older_until.as_nanos()),
         ])?;
         Ok(())
     }
@@ -181,6 +187,7 @@ mod tests {
                 last: Some(Acquisition { holder: holder.clone(), term: Term::new(7), released: false }),
             },
             until: BootInstant::from_nanos(123),
+            older_until: BootInstant::from_nanos(3),
             ttl: Duration::from_millis(5),
             host: Host { boot: "boot".to_owned(), clock: "clock".to_owned() },
             life: FileId { dev: u64::MAX, ino: 3 },

@@ -48,6 +48,7 @@ pub(super) fn create(db: &Connection) -> rusqlite::Result<()> {
             term INTEGER,
             released INTEGER NOT NULL,
             until_ns INTEGER NOT NULL,
+            older_until_ns INTEGER NOT NULL,
             ttl_ns INTEGER NOT NULL,
             boot TEXT NOT NULL,
             clock TEXT NOT NULL,

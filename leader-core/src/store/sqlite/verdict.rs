@@ -43,30 +43,35 @@ pub(super) fn judge(row: &Row, note: Option<&Suspicion>, command: &Command, evid
     let Evidence { now, wall, here, life, .. } = evidence;
     let quarantine =
         note.map(|note| (quarantine(note, command.ttl, evidence), QUARANTINE)).filter(|(t, _)| !t.is_zero());
-    let decision = decide(&row.record, command, Moment { left: left(row, command.ttl, evidence), quarantine, wall });
+    let older = older(row, command.ttl, evidence);
+    let left = left(row, command.ttl, evidence).max(older);
+    let decision = decide(&row.record, command, Moment { left, older, quarantine, wall });
 
     let mut row = Row { record: Record { highest: decision.highest, ..row.record.clone() }, ..row.clone() };
     let mut note = note.cloned();
     match decision.change {
         Change::Nothing => {}
-        Change::Take(term) => {
+        Change::Take(term, older) => {
             let holder = command.candidate.clone();
             row.record.last = Some(Acquisition { holder, term, released: false });
             row.host = here.clone();
             row.life = life;
+            row.older_until = if older.is_zero() { BootInstant::default() } else { now.saturating_add(older) };
+            row.ttl = command.ttl.max(older);
+            row.until = now.saturating_add(row.ttl);
             // Who got a lease after the quarantine has waited for all that could have been forgotten.
             note = note.filter(|_| quarantine.is_some());
         }
-        Change::Extend => {}
+        Change::Extend => {
+            row.ttl = command.ttl.max(older);
+            row.until = now.saturating_add(row.ttl);
+        }
+        Change::Shorten => row.until = row.older_until,
         Change::Release => {
             if let Some(last) = &mut row.record.last {
                 last.released = true;
             }
         }
-    }
-    if matches!(decision.change, Change::Take(_) | Change::Extend) {
-        row.ttl = command.ttl;
-        row.until = now.saturating_add(command.ttl);
     }
     if decision.change != Change::Nothing {
         row.version += 1;
@@ -88,6 +93,17 @@ fn left(row: &Row, asker_ttl: Duration, evidence: Evidence<'_>) -> Duration {
         evidence.row_seen.saturating_add(row.ttl.max(asker_ttl))
     };
     until.saturating_since(evidence.now)
+}
+
+/// How long an older incarnation of the holder may still believe, whether or not the holder lives.
+fn older(row: &Row, asker_ttl: Duration, evidence: Evidence<'_>) -> Duration {
+    if row.older_until == BootInstant::default() {
+        Duration::ZERO
+    } else if row.host.clock == evidence.here.clock {
+        row.older_until.saturating_since(evidence.now)
+    } else {
+        evidence.row_seen.saturating_add(row.ttl.max(asker_ttl)).saturating_since(evidence.now)
+    }
 }
 
 /// How long leases that a file before this one may have held can still be believed in.
@@ -194,6 +210,24 @@ mod tests {
             let dead = Evidence { dead: true, ..evidence(&here, second(101)) };
             assert!(wins(&judge(&row_of_a(), None, &acquire("bb", S), dead)));
         }
+    }
+
+    #[test]
+    fn a_lease_that_was_taken_over_stands_until_the_older_belief_ends_also_when_its_holder_is_dead() {
+        let home = host("home");
+        let mut row = row_of_a();
+        row.record.last.as_mut().unwrap().holder.incarnation = Incarnation::from_u128(77);
+        let op = Op::Acquire { floor: Term::default(), continues: false, same_id: SameId::Take };
+        let taken = judge(&row, None, &command("a", S, op), evidence(&home, second(103))).row;
+        assert_eq!((taken.until, taken.older_until, taken.ttl), (second(110), second(110), 7 * S));
+        let dead = Evidence { dead: true, ..evidence(&home, second(105)) };
+        assert_eq!(remaining(&judge(&taken, None, &acquire("bb", S), dead)), 5 * S);
+        let release = command("a", S, Op::Release { term: None });
+        let released = judge(&taken, None, &release, evidence(&home, second(105)));
+        assert_eq!(released.answer, Answer::Released);
+        let after = |at| judge(&released.row, None, &acquire("bb", S), evidence(&home, second(at)));
+        assert_eq!(remaining(&after(106)), 4 * S);
+        assert!(wins(&after(110)));
     }
 
     #[test]

@@ -332,12 +332,22 @@ impl Suite<'_> {
         );
         let late = old.release(&group, None).await;
         promised!(late == Answer::NotHeld, "the older incarnation cannot release the lease", "{late:?}");
-        new.release(&group, Some(taken.term)).await;
-        match new.ask(&group, LONG, take).await {
-            Answer::Won(won) if won.older_lease.is_zero() => {}
-            answer => broken!("a free lease has no older one", "{answer:?}"),
+        let again = new.win(&group).await;
+        promised!(
+            !again.older_lease.is_zero() && again.older_lease <= older,
+            "each acquisition is told of an older belief that has not ended",
+            "{again:?}"
+        );
+        // A short ttl does not shorten it, and a release gives the lease to nobody before its end.
+        match new.acquire(&group, SHORT, Term::default()).await {
+            Answer::Won(_) => {}
+            answer => broken!("an own lease is taken back", "{answer:?}"),
         }
         new.release(&group, None).await;
+        match other.acquire(&group, LONG, Term::default()).await {
+            Answer::Held(held) if held.remaining > SHORT => {}
+            answer => broken!("a lease that was taken over stands until the older belief ends", "{answer:?}"),
+        }
         for party in [old, new, other] {
             party.leave().await;
         }
