@@ -66,7 +66,9 @@ impl Drain {
 
     /// The store has answered a release.
     pub(super) fn released(&mut self, index: usize, group: &GroupName, confirmed: bool) {
-        if self.groups.iter().any(|(i, stage)| *i == index && *stage == Stage::Leaving) {
+        // In order, so that very many releases do not each walk over all.
+        let found = self.groups.binary_search_by_key(&index, |(known, _)| *known);
+        if found.is_ok_and(|at| self.groups[at].1 == Stage::Leaving) {
             self.released |= confirmed;
             if !confirmed {
                 self.unconfirmed.push(group.clone());
