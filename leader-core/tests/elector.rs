@@ -214,6 +214,19 @@ async fn a_shutdown_that_work_outlives_gives_nothing_back() {
 }
 
 #[tokio::test]
+async fn nobody_who_asks_during_a_shutdown_waits_for_the_leases_that_it_leaves() {
+    let config = Config::with_store(MemoryStore::new()).ttl(TTL).manual_clock(ManualClock::new());
+    let elector = Elector::start(config).await.unwrap();
+    let (_finish, _work) = stubborn(&elector);
+    until_running(&elector).await;
+    // Time stands still, so the lease that is left never runs out.
+    let (first, _, step_down) =
+        tokio::join!(elector.shutdown(NO_GRACE), elector.shutdown(NO_GRACE), elector.step_down("default"));
+    assert!(matches!(first, Err(DrainError::StillRunning { .. })));
+    assert_eq!(step_down, Err(DrainError::Stopped));
+}
+
+#[tokio::test]
 async fn a_lease_that_a_shutdown_left_is_lost_at_its_deadline() {
     let clock = ManualClock::new();
     let config = Config::with_store(MemoryStore::new()).ttl(TTL).manual_clock(clock.clone());

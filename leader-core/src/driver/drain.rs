@@ -39,6 +39,7 @@ enum Stage {
 /// One request to give leases back.
 #[derive(Debug)]
 pub(super) struct Drain {
+    /// By index, in order.
     groups: Vec<(usize, Stage)>,
     then: Then,
     grace_ends: BootInstant,

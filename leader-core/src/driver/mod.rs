@@ -317,6 +317,10 @@ impl Driver {
     /// outlived the grace goes on under its lease.
     async fn end(mut self) {
         self.calls.shutdown().await;
+        // Whoever asked too late is told by the loss of the question, and not only when the last lease has run out.
+        self.in_flight.clear();
+        self.control.close();
+        while self.control.try_recv().is_ok() {}
         for group in &self.groups {
             group.cell.stop();
         }
