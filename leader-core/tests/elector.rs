@@ -170,6 +170,24 @@ async fn a_drain_that_work_outlived_is_completed_when_the_work_ends() {
 }
 
 #[tokio::test]
+async fn a_step_down_does_not_end_a_drain_that_waits_for_work() {
+    let store = MemoryStore::new();
+    let quick = || Config::with_store(store.clone()).ttl(TTL).groups(["other"]).grace(NO_GRACE);
+    let a = Elector::start(quick()).await.unwrap();
+    let (finish, work) = stubborn(&a);
+    until_running(&a).await;
+    a.drain(NO_GRACE).await.unwrap_err();
+    assert_eq!(a.step_down("other").await, Ok(false));
+    assert!(matches!(a.step_down("default").await, Err(DrainError::StillRunning { .. })));
+    assert_eq!(a.run_if_leader("default", |_| async {}).await, None, "the drain starts no new work");
+    finish.send(()).unwrap();
+    work.await.unwrap();
+    let b = Elector::start(quick()).await.unwrap();
+    until_leader(&b).await;
+    assert_eq!(standing(&a), Standing::Abstaining);
+}
+
+#[tokio::test]
 async fn work_that_may_be_cancelled_is_dropped_after_the_grace() {
     struct Dropped(Arc<AtomicBool>);
     impl Drop for Dropped {

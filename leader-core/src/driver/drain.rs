@@ -136,11 +136,14 @@ impl Driver {
     /// Moves the current drain on, as far as it goes.
     pub(super) fn continue_drain(&mut self, now: BootInstant) {
         loop {
-            // One whose asker has been answered waits in the background for the work that is left, until another comes.
+            // One whose asker has been answered waits in the background for the work that is left; others come before it.
             if self.drain.as_ref().is_none_or(|d| d.reply.is_none() && d.then != Then::Withdraw)
                 && let Some(next) = self.waiting_drains.pop_front()
             {
-                self.drain = Some(next);
+                let only_a_step_down = next.then == Then::StepDown;
+                // A drain of all groups takes the place of the one in the background; a step-down only comes before it.
+                let background = self.drain.replace(next).filter(|_| only_a_step_down);
+                self.waiting_drains.extend(background);
             }
             let Some(mut drain) = self.drain.take() else { return };
             self.step(&mut drain, now);
@@ -225,7 +228,8 @@ impl Driver {
             Then::Withdraw => self.ending = true,
             Then::StepDown | Then::StandAside => {
                 let busy: Vec<usize> = busy.map(|(index, _)| *index).collect();
-                if drain.then == Then::StepDown {
+                // Unless a drain in the background, which came first, keeps it closed.
+                if drain.then == Then::StepDown && !self.waiting_drains.iter().any(|d| d.began) {
                     busy.into_iter().for_each(|index| self.reopen(index));
                 }
                 if let Some(reply) = drain.reply.take() {
