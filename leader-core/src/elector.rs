@@ -263,7 +263,8 @@ impl Elector {
     ///
     /// # Errors
     /// [`DrainError::StillRunning`]: work outlived the grace; this instance leads on. [`DrainError::Unconfirmed`]: it leads
-    /// no more, but the store did not confirm, so the lease has to run out.
+    /// no more, but the store did not confirm, so the lease has to run out. [`DrainError::Resumed`], [`DrainError::Stopped`]:
+    /// a resume or the shutdown came first. [`DrainError::UnknownGroup`].
     ///
     /// # Cancel safety
     /// The step-down goes on if the future is dropped.
@@ -277,7 +278,8 @@ impl Elector {
     ///
     /// # Errors
     /// [`DrainError::StillRunning`]: work outlived the grace. Its groups are still renewed, start no new work, and are given
-    /// back as soon as it ends.
+    /// back as soon as it ends. [`DrainError::Unconfirmed`]: it leads no more, but the store did not confirm, so leases have
+    /// to run out. [`DrainError::Resumed`], [`DrainError::Stopped`]: a resume or the shutdown came first.
     ///
     /// # Cancel safety
     /// The drain goes on if the future is dropped.
@@ -286,7 +288,8 @@ impl Elector {
         outcome.unwrap_or(Err(DrainError::Stopped)).map(drop)
     }
 
-    /// Ends a [`drain`](Self::drain): this instance competes again.
+    /// Ends a [`drain`](Self::drain), complete or not, and every abstention after a [`step_down`](Self::step_down): this
+    /// instance competes again, in all groups.
     pub fn resume(&self) {
         // An elector that has ended does not compete again.
         let _ = self.0.control.send(Control::Resume);

@@ -157,6 +157,18 @@ async fn a_step_down_that_work_outlives_leaves_everything_as_it_was() {
 }
 
 #[tokio::test]
+async fn a_drain_that_is_resumed_from_says_so() {
+    let elector = start(&MemoryStore::new()).await;
+    let (finish, work) = stubborn(&elector);
+    until_running(&elector).await;
+    let (drained, ()) = tokio::join!(elector.drain(TTL), async { elector.resume() });
+    assert_eq!(drained, Err(DrainError::Resumed));
+    assert!(elector.is_leader("default"));
+    finish.send(()).unwrap();
+    work.await.unwrap();
+}
+
+#[tokio::test]
 async fn a_drain_that_work_outlived_is_completed_when_the_work_ends() {
     let store = MemoryStore::new();
     let (a, b) = (start(&store).await, start(&store).await);

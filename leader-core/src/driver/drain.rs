@@ -125,8 +125,11 @@ impl Driver {
     }
 
     pub(super) fn resume(&mut self, now: BootInstant) {
-        self.waiting_drains.clear();
-        self.drain = None;
+        let ended = self.drain.take().into_iter().chain(std::mem::take(&mut self.waiting_drains));
+        for reply in ended.filter_map(|drain| drain.reply) {
+            // The asker may have gone.
+            let _ = reply.send(Err(DrainError::Resumed));
+        }
         for index in 0..self.groups.len() {
             self.reopen(index);
             self.handle(index, now, Event::Resume);
