@@ -216,7 +216,8 @@ impl Elector {
     }
 
     /// Runs `work` each time that this instance leads `group`, and drops it at its next await when the lease is lost or the
-    /// grace of a drain is over. Returns when the elector ends, or at once if it has no such group.
+    /// grace of a drain is over. It runs once for each lease, and again if a drain had dropped it or kept it out and
+    /// was resumed from while the lease was still held. Returns when the elector ends, or at once if it has no such group.
     ///
     /// # Cancel safety
     /// Dropping the future drops the work.
@@ -237,11 +238,24 @@ impl Elector {
                 if event == Event::Stopped {
                     return;
                 }
-                let Some(entry) = cell.enter(what.clone(), OnLoss::Cancel) else { continue };
-                let lease = entry.lease().clone();
-                entry.run_cancellable(work(lease.clone())).await;
-                // Once for each lease, also if events about it are still waiting.
-                lease.lost().await;
+                let mut done = None;
+                loop {
+                    // Before the gate is asked, so that no change after its answer is missed.
+                    let changed = cell.work.changed();
+                    let Some(lease) = cell.lease() else { break };
+                    // Once for each lease, but again if a drain kept it out, or dropped it, and was taken back.
+                    if done != Some(lease.term())
+                        && let Some(entry) = cell.enter(what.clone(), OnLoss::Cancel)
+                    {
+                        let (lease, term) = (entry.lease().clone(), entry.lease().term());
+                        done = entry.run_cancellable(work(lease)).await.map(|()| term);
+                        continue;
+                    }
+                    tokio::select! {
+                        () = lease.lost() => {}
+                        () = changed => {}
+                    }
+                }
             }
         }
     }

@@ -471,6 +471,36 @@ async fn while_leader_runs_once_for_each_lease() {
 }
 
 #[tokio::test]
+async fn while_leader_goes_on_when_what_would_have_ended_its_lease_is_taken_back() {
+    let elector = Elector::start(Config::with_store(MemoryStore::new()).ttl(TTL).grace(NO_GRACE)).await.unwrap();
+    let (finish, work) = stubborn(&elector);
+    until_running(&elector).await;
+    let (begun, mut begins) = tokio::sync::mpsc::unbounded_channel();
+    let worker = elector.clone();
+    let shift = tokio::spawn(async move {
+        let body = |lease: leader_core::Lease| {
+            begun.send(lease.term()).unwrap();
+            pending::<()>()
+        };
+        worker.while_leader("default", body).await;
+    });
+    let term = begins.recv().await.unwrap();
+    assert!(matches!(elector.step_down("default").await, Err(DrainError::StillRunning { .. })));
+    assert_eq!(elector.status().running.len(), 2, "not dropped for nothing");
+    assert!(matches!(elector.drain(NO_GRACE).await, Err(DrainError::StillRunning { .. })));
+    while elector.status().running.len() == 2 {
+        tokio::task::yield_now().await;
+    }
+    elector.resume();
+    assert_eq!(begins.recv().await, Some(term), "it leads on under the same lease");
+    finish.send(()).unwrap();
+    work.await.unwrap();
+    elector.shutdown(NO_GRACE).await.unwrap();
+    shift.await.unwrap();
+    assert!(begins.try_recv().is_err());
+}
+
+#[tokio::test]
 async fn what_an_elector_has_no_part_in_is_refused_with_what_it_has() {
     let elector = start(&MemoryStore::new()).await;
     assert!(!elector.is_leader("typo") && elector.lease("typo").is_none());

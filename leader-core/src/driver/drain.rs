@@ -208,17 +208,19 @@ impl Driver {
             return;
         }
         let patience = self.shared.timing.operation_timeout;
-        if drain.patience_ends.is_none() {
-            for (index, _) in drain.groups.iter().filter(|(_, stage)| *stage == Stage::Busy) {
+        let busy = drain.groups.iter().filter(|(_, stage)| *stage == Stage::Busy);
+        let must_finish = busy.clone().any(|(index, _)| self.groups[*index].cell.work.must_finish())
+            || drain.then == Then::Withdraw && self.shared.ungated.must_finish();
+        // A step-down that other work prevents leaves everything as it was.
+        let in_vain = must_finish && drain.then == Then::StepDown;
+        if drain.patience_ends.is_none() && !in_vain {
+            for (index, _) in busy.clone() {
                 if let Some(acquisition) = self.groups[*index].cell.acquisition() {
                     acquisition.cancel();
                 }
             }
         }
         let patience_ends = *drain.patience_ends.get_or_insert(now.saturating_add(patience));
-        let busy = drain.groups.iter().filter(|(_, stage)| *stage == Stage::Busy);
-        let must_finish = busy.clone().any(|(index, _)| self.groups[*index].cell.work.must_finish())
-            || drain.then == Then::Withdraw && self.shared.ungated.must_finish();
         // A release that is on its way ends by itself, by the operation time-out.
         let leaving = drain.groups.iter().any(|(_, stage)| *stage == Stage::Leaving);
         if leaving || (!must_finish && now < patience_ends) {
@@ -256,10 +258,11 @@ impl Driver {
 
     fn reopen(&mut self, index: usize) {
         let cell = &self.groups[index].cell;
-        cell.work.open();
+        // First, or work that begins at once would find itself cancelled.
         if let Some(acquisition) = cell.acquisition() {
             acquisition.abandon_drain();
         }
+        cell.work.open();
     }
 }
 
