@@ -368,6 +368,9 @@ async fn a_store_that_refuses_fails_the_start_and_one_that_is_away_does_not() {
     let quick = || Config::with_store(store.clone()).ttl(TTL).start_timeout(Duration::from_millis(50));
     let elector = Elector::start(quick()).await.unwrap();
     assert!(!elector.is_leader("default") && !elector.status().problems.is_empty());
+    // Nothing is asked of a store that is not connected.
+    let error = elector.leader_id("default").await.unwrap_err();
+    assert!(error.to_string().contains("pulled the plug") && store.calls() == 0, "{error}");
     let error = Elector::start(quick().require_store(true)).await.unwrap_err();
     assert!(error.to_string().contains("was not reached") && error.to_string().contains("pulled the plug"), "{error}");
     store.heal();
