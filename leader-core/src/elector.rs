@@ -176,8 +176,10 @@ impl Elector {
         match self.shared().cell(group) {
             Ok(cell) => Some(cell),
             Err(unknown) => {
-                let mut strangers = self.shared().strangers.lock().unwrap_or_else(PoisonError::into_inner);
-                if strangers.insert(group.to_owned()) {
+                let strangers = self.shared().strangers.lock();
+                // Not under the lock: a log that is blocked, or asks an elector itself, must not hold up others.
+                let news = strangers.unwrap_or_else(PoisonError::into_inner).insert(group.to_owned());
+                if news {
                     tracing::warn!(target: "leader", group, "{unknown}");
                 }
                 None
