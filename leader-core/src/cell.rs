@@ -213,6 +213,7 @@ impl Cell {
         }
         self.view.unmanage();
         self.tell(|state| state.stopped = true, Event::Stopped);
+        self.work.end();
     }
 
     fn tell(&self, change: impl FnOnce(&mut State), event: Event) {

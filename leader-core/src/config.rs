@@ -97,7 +97,7 @@ impl Config {
     /// `leader`.
     ///
     /// # Errors
-    /// [`ConfigError`] if `LEADER_STORE` is missing, or a duration cannot be read.
+    /// [`ConfigError`] if `LEADER_STORE` is missing, a duration cannot be read, or one of these is not Unicode.
     pub fn from_env() -> Result<Self, ConfigError> {
         env::read(std::env::vars_os())
     }

@@ -176,8 +176,10 @@ impl Elector {
         match self.shared().cell(group) {
             Ok(cell) => Some(cell),
             Err(unknown) => {
-                let mut strangers = self.shared().strangers.lock().unwrap_or_else(PoisonError::into_inner);
-                if strangers.insert(group.to_owned()) {
+                let strangers = self.shared().strangers.lock();
+                // Not under the lock: a log that is blocked, or asks an elector itself, must not hold up others.
+                let news = strangers.unwrap_or_else(PoisonError::into_inner).insert(group.to_owned());
+                if news {
                     tracing::warn!(target: "leader", group, "{unknown}");
                 }
                 None
@@ -216,7 +218,8 @@ impl Elector {
     }
 
     /// Runs `work` each time that this instance leads `group`, and drops it at its next await when the lease is lost or the
-    /// grace of a drain is over. Returns when the elector ends, or at once if it has no such group.
+    /// grace of a drain is over. It runs once for each lease, and again if a drain had dropped it or kept it out and
+    /// was resumed from while the lease was still held. Returns when the elector ends, or at once if it has no such group.
     ///
     /// # Cancel safety
     /// Dropping the future drops the work.
@@ -237,11 +240,24 @@ impl Elector {
                 if event == Event::Stopped {
                     return;
                 }
-                let Some(entry) = cell.enter(what.clone(), OnLoss::Cancel) else { continue };
-                let lease = entry.lease().clone();
-                entry.run_cancellable(work(lease.clone())).await;
-                // Once for each lease, also if events about it are still waiting.
-                lease.lost().await;
+                let mut done = None;
+                loop {
+                    // Before the gate is asked, so that no change after its answer is missed.
+                    let changed = cell.work.changed();
+                    let Some(lease) = cell.lease() else { break };
+                    // Once for each lease, but again if a drain kept it out, or dropped it, and was taken back.
+                    if done != Some(lease.term())
+                        && let Some(entry) = cell.enter(what.clone(), OnLoss::Cancel)
+                    {
+                        let (lease, term) = (entry.lease().clone(), entry.lease().term());
+                        done = entry.run_cancellable(work(lease)).await.map(|()| term);
+                        continue;
+                    }
+                    tokio::select! {
+                        () = lease.lost() => {}
+                        () = changed => {}
+                    }
+                }
             }
         }
     }
@@ -263,7 +279,8 @@ impl Elector {
     ///
     /// # Errors
     /// [`DrainError::StillRunning`]: work outlived the grace; this instance leads on. [`DrainError::Unconfirmed`]: it leads
-    /// no more, but the store did not confirm, so the lease has to run out.
+    /// no more, but the store did not confirm, so the lease has to run out. [`DrainError::Resumed`], [`DrainError::Stopped`]:
+    /// a resume or the shutdown came first. [`DrainError::UnknownGroup`].
     ///
     /// # Cancel safety
     /// The step-down goes on if the future is dropped.
@@ -277,7 +294,8 @@ impl Elector {
     ///
     /// # Errors
     /// [`DrainError::StillRunning`]: work outlived the grace. Its groups are still renewed, start no new work, and are given
-    /// back as soon as it ends.
+    /// back as soon as it ends. [`DrainError::Unconfirmed`]: it leads no more, but the store did not confirm, so leases have
+    /// to run out. [`DrainError::Resumed`], [`DrainError::Stopped`]: a resume or the shutdown came first.
     ///
     /// # Cancel safety
     /// The drain goes on if the future is dropped.
@@ -286,7 +304,8 @@ impl Elector {
         outcome.unwrap_or(Err(DrainError::Stopped)).map(drop)
     }
 
-    /// Ends a [`drain`](Self::drain): this instance competes again.
+    /// Ends a [`drain`](Self::drain), complete or not, and every abstention after a [`step_down`](Self::step_down): this
+    /// instance competes again, in all groups.
     pub fn resume(&self) {
         // An elector that has ended does not compete again.
         let _ = self.0.control.send(Control::Resume);

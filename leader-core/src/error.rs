@@ -179,6 +179,9 @@ pub enum DrainError {
         /// Why.
         cause: String,
     },
+    /// [`Elector::resume`](crate::Elector::resume) came before it was complete.
+    #[error("a resume has ended it before it was complete: this instance competes again")]
+    Resumed,
     /// No such group here.
     #[error(transparent)]
     UnknownGroup(#[from] UnknownGroup),

@@ -91,7 +91,9 @@ impl Slot {
 
     /// From here on `cell` answers for this group.
     pub(crate) fn attach(&self, cell: &Arc<Cell>) {
-        *self.lock() = Some(Arc::clone(cell));
+        let mut owner = self.lock();
+        *owner = Some(Arc::clone(cell));
+        // Under the lock, as every write of the view.
         self.view.follow();
     }
 

@@ -209,7 +209,8 @@ impl Lease {
         self.0.clock.now() < deadline
     }
 
-    /// Resolves when the view of this lease has ended, before the store lets another instance lead.
+    /// Resolves when the view of this lease has ended, as soon as the elector's thread gets to tell: normally before the
+    /// store lets another instance lead, later if this machine stalls. [`is_held`](Self::is_held) is never late.
     ///
     /// # Cancel safety
     /// Can be dropped and called again at any time.

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
 use crate::clock::{BootInstant, Clock};
 use crate::group::{GroupName, Site};
@@ -57,6 +58,8 @@ pub(crate) struct Work {
     clock: Clock,
     /// Rung when the last work of a closed group has ended.
     idle: Arc<Notify>,
+    /// Rung when new work may start again, or never will.
+    changed: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -75,7 +78,7 @@ struct Running {
 
 impl Work {
     pub(crate) fn new(group: Option<GroupName>, clock: Clock, idle: Arc<Notify>) -> Self {
-        Self { group, state: Mutex::default(), clock, idle }
+        Self { group, state: Mutex::default(), clock, idle, changed: Notify::new() }
     }
 
     /// Registers work that begins; `None` if no new work may start.
@@ -98,6 +101,18 @@ impl Work {
 
     pub(crate) fn open(&self) {
         self.lock().closed = false;
+        self.changed.notify_waiters();
+    }
+
+    /// No new work will ever start.
+    pub(crate) fn end(&self) {
+        self.close();
+        self.changed.notify_waiters();
+    }
+
+    /// Resolves at the first [`open`](Self::open) or [`end`](Self::end) after this call.
+    pub(crate) fn changed(&self) -> Notified<'_> {
+        self.changed.notified()
     }
 
     pub(crate) fn is_idle(&self) -> bool {

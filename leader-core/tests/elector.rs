@@ -157,6 +157,18 @@ async fn a_step_down_that_work_outlives_leaves_everything_as_it_was() {
 }
 
 #[tokio::test]
+async fn a_drain_that_is_resumed_from_says_so() {
+    let elector = start(&MemoryStore::new()).await;
+    let (finish, work) = stubborn(&elector);
+    until_running(&elector).await;
+    let (drained, ()) = tokio::join!(elector.drain(TTL), async { elector.resume() });
+    assert_eq!(drained, Err(DrainError::Resumed));
+    assert!(elector.is_leader("default"));
+    finish.send(()).unwrap();
+    work.await.unwrap();
+}
+
+#[tokio::test]
 async fn a_drain_that_work_outlived_is_completed_when_the_work_ends() {
     let store = MemoryStore::new();
     let (a, b) = (start(&store).await, start(&store).await);
@@ -165,6 +177,24 @@ async fn a_drain_that_work_outlived_is_completed_when_the_work_ends() {
     a.drain(NO_GRACE).await.unwrap_err();
     finish.send(()).unwrap();
     work.await.unwrap();
+    until_leader(&b).await;
+    assert_eq!(standing(&a), Standing::Abstaining);
+}
+
+#[tokio::test]
+async fn a_step_down_does_not_end_a_drain_that_waits_for_work() {
+    let store = MemoryStore::new();
+    let quick = || Config::with_store(store.clone()).ttl(TTL).groups(["other"]).grace(NO_GRACE);
+    let a = Elector::start(quick()).await.unwrap();
+    let (finish, work) = stubborn(&a);
+    until_running(&a).await;
+    a.drain(NO_GRACE).await.unwrap_err();
+    assert_eq!(a.step_down("other").await, Ok(false));
+    assert!(matches!(a.step_down("default").await, Err(DrainError::StillRunning { .. })));
+    assert_eq!(a.run_if_leader("default", |_| async {}).await, None, "the drain starts no new work");
+    finish.send(()).unwrap();
+    work.await.unwrap();
+    let b = Elector::start(quick()).await.unwrap();
     until_leader(&b).await;
     assert_eq!(standing(&a), Standing::Abstaining);
 }
@@ -211,6 +241,19 @@ async fn a_shutdown_that_work_outlives_gives_nothing_back() {
     assert_eq!(b.leader_id("default").await.unwrap().as_ref(), Some(a.instance_id()));
     finish.send(()).unwrap();
     work.await.unwrap();
+}
+
+#[tokio::test]
+async fn nobody_who_asks_during_a_shutdown_waits_for_the_leases_that_it_leaves() {
+    let config = Config::with_store(MemoryStore::new()).ttl(TTL).manual_clock(ManualClock::new());
+    let elector = Elector::start(config).await.unwrap();
+    let (_finish, _work) = stubborn(&elector);
+    until_running(&elector).await;
+    // Time stands still, so the lease that is left never runs out.
+    let (first, _, step_down) =
+        tokio::join!(elector.shutdown(NO_GRACE), elector.shutdown(NO_GRACE), elector.step_down("default"));
+    assert!(matches!(first, Err(DrainError::StillRunning { .. })));
+    assert_eq!(step_down, Err(DrainError::Stopped));
 }
 
 #[tokio::test]
@@ -325,6 +368,9 @@ async fn a_store_that_refuses_fails_the_start_and_one_that_is_away_does_not() {
     let quick = || Config::with_store(store.clone()).ttl(TTL).start_timeout(Duration::from_millis(50));
     let elector = Elector::start(quick()).await.unwrap();
     assert!(!elector.is_leader("default") && !elector.status().problems.is_empty());
+    // Nothing is asked of a store that is not connected.
+    let error = elector.leader_id("default").await.unwrap_err();
+    assert!(error.to_string().contains("pulled the plug") && store.calls() == 0, "{error}");
     let error = Elector::start(quick().require_store(true)).await.unwrap_err();
     assert!(error.to_string().contains("was not reached") && error.to_string().contains("pulled the plug"), "{error}");
     store.heal();
@@ -425,6 +471,36 @@ async fn while_leader_runs_once_for_each_lease() {
     assert!(terms.is_sorted() && terms[0] < terms[1] && terms[1] < terms[2], "{terms:?}");
     elector.shutdown(GRACE).await.unwrap();
     work.await.unwrap();
+    assert!(begins.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn while_leader_goes_on_when_what_would_have_ended_its_lease_is_taken_back() {
+    let elector = Elector::start(Config::with_store(MemoryStore::new()).ttl(TTL).grace(NO_GRACE)).await.unwrap();
+    let (finish, work) = stubborn(&elector);
+    until_running(&elector).await;
+    let (begun, mut begins) = tokio::sync::mpsc::unbounded_channel();
+    let worker = elector.clone();
+    let shift = tokio::spawn(async move {
+        let body = |lease: leader_core::Lease| {
+            begun.send(lease.term()).unwrap();
+            pending::<()>()
+        };
+        worker.while_leader("default", body).await;
+    });
+    let term = begins.recv().await.unwrap();
+    assert!(matches!(elector.step_down("default").await, Err(DrainError::StillRunning { .. })));
+    assert_eq!(elector.status().running.len(), 2, "not dropped for nothing");
+    assert!(matches!(elector.drain(NO_GRACE).await, Err(DrainError::StillRunning { .. })));
+    while elector.status().running.len() == 2 {
+        tokio::task::yield_now().await;
+    }
+    elector.resume();
+    assert_eq!(begins.recv().await, Some(term), "it leads on under the same lease");
+    finish.send(()).unwrap();
+    work.await.unwrap();
+    elector.shutdown(NO_GRACE).await.unwrap();
+    shift.await.unwrap();
     assert!(begins.try_recv().is_err());
 }
 

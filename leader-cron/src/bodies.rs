@@ -14,27 +14,31 @@ pub(crate) struct Bodies(watch::Sender<State>);
 #[derive(Debug, Default)]
 struct State {
     closed: bool,
-    /// By job: runs of one job never overlap.
-    running: BTreeMap<usize, Instant>,
+    last: u64,
+    /// By number, as the next run of a job may begin before the one before it is taken out: the job, and since when.
+    running: BTreeMap<u64, (usize, Instant)>,
 }
 
 /// A body that runs; it has ended when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Begun {
     bodies: Arc<Bodies>,
-    job: usize,
+    number: u64,
 }
 
 impl Bodies {
     /// `None` once no new body may begin.
     pub(crate) fn begin(self: &Arc<Self>, job: usize) -> Option<Begun> {
+        let mut number = 0;
         let began = self.0.send_if_modified(|state| {
             if !state.closed {
-                state.running.insert(job, Instant::now());
+                state.last += 1;
+                number = state.last;
+                state.running.insert(number, (job, Instant::now()));
             }
             !state.closed
         });
-        began.then(|| Begun { bodies: Arc::clone(self), job })
+        began.then(|| Begun { bodies: Arc::clone(self), number })
     }
 
     /// From here on no body begins.
@@ -62,14 +66,30 @@ impl Bodies {
 
     /// The jobs whose bodies run, and for how long.
     pub(crate) fn running(&self) -> Vec<(usize, Duration)> {
-        self.0.borrow().running.iter().map(|(job, since)| (*job, since.elapsed())).collect()
+        self.0.borrow().running.values().map(|(job, since)| (*job, since.elapsed())).collect()
     }
 }
 
 impl Drop for Begun {
     fn drop(&mut self) {
         self.bodies.0.send_modify(|state| {
-            state.running.remove(&self.job);
+            state.running.remove(&self.number);
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_begins_as_the_one_before_it_ends_is_waited_for() {
+        let bodies = Arc::new(Bodies::default());
+        let first = bodies.begin(7).unwrap();
+        let second = bodies.begin(7).unwrap();
+        drop(first);
+        assert_eq!(bodies.running().iter().map(|(job, _)| *job).collect::<Vec<_>>(), [7]);
+        drop(second);
+        assert!(bodies.running().is_empty());
     }
 }

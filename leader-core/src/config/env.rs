@@ -8,12 +8,20 @@ use crate::error::ConfigError;
 
 const PREFIX: &str = "LEADER_";
 
+/// What means something. Whatever else begins like these is only warned about.
+const KEYS: [&str; 8] =
+    ["STORE", "GROUPS", "OBSERVE", "INSTANCE_ID", "TTL", "HEARTBEAT", "RETRY", "OPERATION_TIMEOUT"];
+
 /// `variables` are handed in, so that a test need not change the process's own.
 pub(super) fn read(variables: impl Iterator<Item = (OsString, OsString)>) -> Result<Config, ConfigError> {
     let ours = |(name, value): (OsString, OsString)| {
         let name = name.into_string().ok()?;
         let key = name.strip_prefix(PREFIX)?.to_owned();
-        Some(value.into_string().map(|value| (key, value)).map_err(|_| ConfigError::NotText { variable: name }))
+        match value.into_string() {
+            Ok(value) => Some(Ok((key, value))),
+            Err(_) if KEYS.contains(&key.as_str()) => Some(Err(ConfigError::NotText { variable: name })),
+            Err(value) => Some(Ok((key, value.to_string_lossy().into_owned()))),
+        }
     };
     let variables = variables.filter_map(ours).collect::<Result<Vec<_>, _>>()?;
     let store = variables.iter().find(|(key, value)| key == "STORE" && !value.is_empty());
@@ -89,6 +97,18 @@ mod tests {
         let error = read_from(&[("LEADER_STORE", "memory:"), ("LEADER_TTL", "10")]).unwrap_err();
         let text = error.to_string();
         assert!(text.contains("LEADER_TTL") && text.contains("`10`") && text.contains("10s"), "{text}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_value_that_is_not_text_is_an_error_only_where_it_would_mean_something() {
+        use std::os::unix::ffi::OsStringExt;
+        let read_with = |name: &str| {
+            let strange = OsString::from_vec(vec![0xff]);
+            read([("LEADER_STORE".into(), "memory:".into()), (name.into(), strange)].into_iter())
+        };
+        assert!(read_with("LEADER_PORT").is_ok());
+        assert!(matches!(read_with("LEADER_TTL"), Err(ConfigError::NotText { variable }) if variable == "LEADER_TTL"));
     }
 
     #[test]

@@ -57,6 +57,14 @@ impl Driver {
     }
 
     pub(super) fn inspect(&mut self, index: usize, reply: oneshot::Sender<Result<Option<InstanceId>, InspectError>>) {
+        if self.connection != Connection::Connected {
+            let attempted = format!("inspect on {}", self.shared.address);
+            let cause = "the store has not been reached yet".to_owned();
+            let last = self.shared.progress.borrow().last_error.clone();
+            // The asker may have gone.
+            let _ = reply.send(Err(last.unwrap_or(StoreError::Unavailable { attempted, cause }).into()));
+            return;
+        }
         let command = Command {
             group: self.groups[index].cell.group.clone(),
             candidate: self.shared.candidate.clone(),
@@ -197,12 +205,6 @@ fn inspected(done: Done) -> Result<Option<InstanceId>, InspectError> {
 
 /// What a batch does, for a message.
 fn name(commands: &[Command]) -> &'static str {
-    let of = |command: &Command| match command.op {
-        Op::Acquire { .. } => "acquire",
-        Op::Renew { .. } => "renew",
-        Op::Release { .. } => "release",
-        Op::Inspect => "inspect",
-    };
-    let first = commands.first().map_or("batch", of);
-    if commands.iter().all(|command| of(command) == first) { first } else { "acquire and renew" }
+    let first = commands.first().map_or("a batch", |command| command.op.name());
+    if commands.iter().all(|command| command.op.name() == first) { first } else { "a batch of several kinds" }
 }

@@ -39,6 +39,7 @@ enum Stage {
 /// One request to give leases back.
 #[derive(Debug)]
 pub(super) struct Drain {
+    /// By index, in order.
     groups: Vec<(usize, Stage)>,
     then: Then,
     grace_ends: BootInstant,
@@ -66,7 +67,9 @@ impl Drain {
 
     /// The store has answered a release.
     pub(super) fn released(&mut self, index: usize, group: &GroupName, confirmed: bool) {
-        if self.groups.iter().any(|(i, stage)| *i == index && *stage == Stage::Leaving) {
+        // In order, so that very many releases do not each walk over all.
+        let found = self.groups.binary_search_by_key(&index, |(known, _)| *known);
+        if found.is_ok_and(|at| self.groups[at].1 == Stage::Leaving) {
             self.released |= confirmed;
             if !confirmed {
                 self.unconfirmed.push(group.clone());
@@ -122,8 +125,11 @@ impl Driver {
     }
 
     pub(super) fn resume(&mut self, now: BootInstant) {
-        self.waiting_drains.clear();
-        self.drain = None;
+        let ended = self.drain.take().into_iter().chain(std::mem::take(&mut self.waiting_drains));
+        for reply in ended.filter_map(|drain| drain.reply) {
+            // The asker may have gone.
+            let _ = reply.send(Err(DrainError::Resumed));
+        }
         for index in 0..self.groups.len() {
             self.reopen(index);
             self.handle(index, now, Event::Resume);
@@ -133,11 +139,14 @@ impl Driver {
     /// Moves the current drain on, as far as it goes.
     pub(super) fn continue_drain(&mut self, now: BootInstant) {
         loop {
-            // One whose asker has been answered waits in the background for the work that is left, until another comes.
+            // One whose asker has been answered waits in the background for the work that is left; others come before it.
             if self.drain.as_ref().is_none_or(|d| d.reply.is_none() && d.then != Then::Withdraw)
                 && let Some(next) = self.waiting_drains.pop_front()
             {
-                self.drain = Some(next);
+                let only_a_step_down = next.then == Then::StepDown;
+                // A drain of all groups takes the place of the one in the background; a step-down only comes before it.
+                let background = self.drain.replace(next).filter(|_| only_a_step_down);
+                self.waiting_drains.extend(background);
             }
             let Some(mut drain) = self.drain.take() else { return };
             self.step(&mut drain, now);
@@ -199,17 +208,19 @@ impl Driver {
             return;
         }
         let patience = self.shared.timing.operation_timeout;
-        if drain.patience_ends.is_none() {
-            for (index, _) in drain.groups.iter().filter(|(_, stage)| *stage == Stage::Busy) {
+        let busy = drain.groups.iter().filter(|(_, stage)| *stage == Stage::Busy);
+        let must_finish = busy.clone().any(|(index, _)| self.groups[*index].cell.work.must_finish())
+            || drain.then == Then::Withdraw && self.shared.ungated.must_finish();
+        // A step-down that other work prevents leaves everything as it was.
+        let in_vain = must_finish && drain.then == Then::StepDown;
+        if drain.patience_ends.is_none() && !in_vain {
+            for (index, _) in busy.clone() {
                 if let Some(acquisition) = self.groups[*index].cell.acquisition() {
                     acquisition.cancel();
                 }
             }
         }
         let patience_ends = *drain.patience_ends.get_or_insert(now.saturating_add(patience));
-        let busy = drain.groups.iter().filter(|(_, stage)| *stage == Stage::Busy);
-        let must_finish = busy.clone().any(|(index, _)| self.groups[*index].cell.work.must_finish())
-            || drain.then == Then::Withdraw && self.shared.ungated.must_finish();
         // A release that is on its way ends by itself, by the operation time-out.
         let leaving = drain.groups.iter().any(|(_, stage)| *stage == Stage::Leaving);
         if leaving || (!must_finish && now < patience_ends) {
@@ -222,7 +233,8 @@ impl Driver {
             Then::Withdraw => self.ending = true,
             Then::StepDown | Then::StandAside => {
                 let busy: Vec<usize> = busy.map(|(index, _)| *index).collect();
-                if drain.then == Then::StepDown {
+                // Unless a drain in the background, which came first, keeps it closed.
+                if drain.then == Then::StepDown && !self.waiting_drains.iter().any(|d| d.began) {
                     busy.into_iter().for_each(|index| self.reopen(index));
                 }
                 if let Some(reply) = drain.reply.take() {
@@ -246,10 +258,11 @@ impl Driver {
 
     fn reopen(&mut self, index: usize) {
         let cell = &self.groups[index].cell;
-        cell.work.open();
+        // First, or work that begins at once would find itself cancelled.
         if let Some(acquisition) = cell.acquisition() {
             acquisition.abandon_drain();
         }
+        cell.work.open();
     }
 }
 

@@ -146,11 +146,12 @@ impl Driver {
         let idle = Arc::clone(&self.idle);
         let clock = self.shared.clock.clone();
         loop {
-            self.advance();
+            let now = self.shared.clock.now();
+            self.advance(now);
             if self.ending {
                 break;
             }
-            let wake = self.next_wake();
+            let wake = self.next_wake(now);
             tokio::select! {
                 biased;
                 Some(done) = self.calls.join_next_with_id() => self.finished(done),
@@ -168,8 +169,7 @@ impl Driver {
     }
 
     /// Does everything that is due.
-    fn advance(&mut self) {
-        let now = self.shared.clock.now();
+    fn advance(&mut self, now: BootInstant) {
         if matches!(self.connection, Connection::Wanted { at } if at <= now) {
             self.connect();
         }
@@ -188,13 +188,13 @@ impl Driver {
         self.send(now, requests);
     }
 
-    fn next_wake(&self) -> BootInstant {
+    /// `now` must be what [`advance`](Self::advance) was given: what came due since then has not been looked at.
+    fn next_wake(&self, now: BootInstant) -> BootInstant {
         let elections = if self.connection == Connection::Connected { self.schedule.first() } else { None };
         let connect = match self.connection {
             Connection::Wanted { at } => Some(at),
             _ => None,
         };
-        let now = self.shared.clock.now();
         let drain = self.drain.as_ref().and_then(|drain| drain.deadline(now));
         let all = [elections, connect, drain, self.start_deadline];
         all.into_iter().flatten().min().unwrap_or(BootInstant::from_nanos(u64::MAX))
@@ -204,7 +204,10 @@ impl Driver {
         let now = self.shared.clock.now();
         let which: Vec<usize> = match announcement {
             Announcement::Gap => (0..self.groups.len()).collect(),
-            Announcement::Released(group) => self.shared.cells.keys().position(|g| g == group).into_iter().collect(),
+            // In the order of the names, as the cells are: a fleet may release very many at once.
+            Announcement::Released(group) => {
+                self.groups.binary_search_by(|known| known.cell.group.cmp(group)).into_iter().collect()
+            }
         };
         for index in which {
             self.handle(index, now, Event::Announced);
@@ -314,6 +317,10 @@ impl Driver {
     /// outlived the grace goes on under its lease.
     async fn end(mut self) {
         self.calls.shutdown().await;
+        // Whoever asked too late is told by the loss of the question, and not only when the last lease has run out.
+        self.in_flight.clear();
+        self.control.close();
+        while self.control.try_recv().is_ok() {}
         for group in &self.groups {
             group.cell.stop();
         }
