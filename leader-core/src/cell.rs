@@ -7,12 +7,13 @@ use tokio::sync::Notify;
 
 use crate::clock::{BootInstant, Clock};
 use crate::election::LossReason;
+use crate::entry::Entry;
 use crate::event::{Event, Feed, Role, Subscription};
 use crate::gate::{OnLoss, Slot};
 use crate::group::GroupName;
 use crate::identity::InstanceId;
 use crate::lease::{Acquisition, Lease, LocalView, Term};
-use crate::work::{Entry, What, Work};
+use crate::work::{What, Work};
 
 #[derive(Debug)]
 pub(crate) struct Cell {

@@ -160,8 +160,8 @@ impl Config {
         self
     }
 
-    /// Time from an error to the next attempt, 1 s by default. A random part only shortens it; from the second error in a
-    /// row on it doubles, up to the ttl.
+    /// Time from an error to the next attempt: a third of the ttl and at most 1 s by default. A random part only shortens it;
+    /// from the second error in a row on it doubles, up to the ttl.
     pub fn retry(mut self, retry: Duration) -> Self {
         self.timing.retry = Some(retry);
         self

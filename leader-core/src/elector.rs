@@ -14,6 +14,7 @@ use crate::cell::Cell;
 use crate::clock::Clock;
 use crate::config::{Config, Timing};
 use crate::driver::Control;
+use crate::entry::Entry;
 use crate::error::{DrainError, InspectError, NotLive, NotReady, StartError, StoreError, UnknownGroup};
 use crate::event::{Event, Subscription};
 use crate::gate::OnLoss;
@@ -23,7 +24,7 @@ use crate::lease::{Lease, Look};
 use crate::scope::{EnterGuard, Scoped};
 use crate::status::{GroupStatus, Problem, Standing, Status};
 use crate::store::LeaseStore;
-use crate::work::{Entry, What, Work};
+use crate::work::{What, Work};
 
 /// What the driver and all handles share.
 pub(crate) struct Shared {

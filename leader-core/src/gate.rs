@@ -8,10 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::cell::Cell;
 use crate::clock::BootInstant;
-use crate::group::Site;
+use crate::entry::{Entry, claimed};
+use crate::group::{Site, is_valid};
 use crate::lease::{LocalView, Look};
 use crate::scope::{self, Special};
-use crate::work::{Entry, What, claimed};
+use crate::work::What;
 
 /// What a function that is gated returns on a follower.
 ///
@@ -125,9 +126,10 @@ pub struct CallSite {
 }
 
 impl CallSite {
-    /// The gate of `group` at `site`.
+    /// The gate of `group` at `site`. In a `static`, as it is made for, a wrong name ends the compilation.
     #[must_use]
     pub const fn new(group: &'static str, site: Site) -> Self {
+        assert!(is_valid(group), "a group is 1 to 64 ASCII letters, digits, `.`, `_` or `-`");
         Self { group, site, slot: OnceLock::new(), warned: AtomicBool::new(false) }
     }
 

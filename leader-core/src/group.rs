@@ -34,6 +34,21 @@ impl GroupName {
     }
 }
 
+/// The rule of names, as it can be asked while a program is compiled.
+pub(crate) const fn is_valid(name: &str) -> bool {
+    let mut rest = name.as_bytes();
+    if rest.is_empty() || rest.len() > 64 {
+        return false;
+    }
+    while let [first, others @ ..] = rest {
+        if !matches!(first, b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'-') {
+            return false;
+        }
+        rest = others;
+    }
+    true
+}
+
 fn why_invalid(name: &str) -> Option<String> {
     if name.is_empty() {
         Some("it is empty".to_owned())
@@ -142,10 +157,10 @@ mod tests {
     #[test]
     fn a_name_keeps_to_the_alphabet_of_keys() {
         for bad in ["", "a:b", "{x}", "a b", "é", "a*", &"x".repeat(65)] {
-            assert!(GroupName::new(bad).is_err(), "{bad:?}");
+            assert!(GroupName::new(bad).is_err() && !is_valid(bad), "{bad:?}");
         }
         for good in ["default", "a.B_c-9", &"x".repeat(64)] {
-            assert!(GroupName::new(good).is_ok(), "{good:?}");
+            assert!(GroupName::new(good).is_ok() && is_valid(good), "{good:?}");
         }
     }
 

@@ -1,4 +1,61 @@
-//! Lease-based leader election.
+//! Runs work on one instance of a fleet: leader election by leases.
+//!
+//! A service runs as several instances, each of them runs every scheduled job and every start-up hook, and the work has to
+//! happen once. [`#[leader_only]`](macro@leader_only) on a function makes it run only where this instance leads the
+//! function's *group*. Everywhere else it is skipped, and another instance takes over when the leader stops, crashes or stalls.
+//!
+//! ```standalone_crate
+//! use leader_core::{Config, bootstrap, leader_only};
+//! use std::time::Duration;
+//!
+//! #[leader_only(group = "reports")]
+//! async fn build_report() -> Option<&'static str> {
+//!     Some("built")
+//! }
+//!
+//! #[tokio::main(flavor = "current_thread")]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     // The instances of one host share a file, such as `sqlite:///var/lib/app/leader.db`; see `Config::from_env`.
+//!     let leader = bootstrap(Config::new("memory:")).await?;
+//!     assert_eq!(build_report().await, Some("built"));
+//!     // Lets running work end, then gives the leases back: another instance leads.
+//!     leader.shutdown(Duration::from_secs(10)).await?;
+//!     assert_eq!(build_report().await, None);
+//!     Ok(())
+//! }
+//! ```
+//!
+//! Cron jobs are declared with the crate `leader-cron`, whose `#[cron]` goes together with `#[leader_only]`.
+//!
+//! # What holds
+//! - At no moment do two instances believe to lead one group. A leader's view ends by a deadline that was taken before its
+//!   request was sent, on a clock that goes on while the machine sleeps and that nobody can set.
+//! - The gate does no I/O: it compares that deadline with that clock, at every call. A process that stood still for longer
+//!   than its lease finds that it leads no more, in its first call.
+//! - Nothing fails open: without an elector, without an answer of the store, gated work is skipped.
+//! - Each acquisition of a group has a larger [`Term`]: the fencing token. A lease is not a fence: a write that is under way
+//!   when it ends can land after the next leader has begun, unless the written place compares the term.
+//!
+//! # Map
+//! | | |
+//! |---|---|
+//! | start and end | [`Config`], [`bootstrap`](bootstrap()), [`Elector::start`], [`Elector::shutdown`], `shutdown_signal` |
+//! | who leads | [`Elector::is_leader`], [`Elector::lease`], [`Elector::leader_id`], [`Elector::subscribe`] |
+//! | gated work | [`#[leader_only]`](macro@leader_only), [`Elector::run_if_leader`], [`Elector::while_leader`], [`lease()`], [`Lease::lost`], [`Skipped`] |
+//! | giving leadership away | [`Elector::step_down`], [`Elector::drain`], [`Elector::resume`] |
+//! | operations | [`Elector::status`], [`Elector::live`], [`Elector::ready`]; logs by `tracing`, target `leader` |
+//! | policies | [`RenewalFailure`], [`Reclaim`], [`FreshStore`] |
+//! | stores | [`store`]: the trait [`LeaseStore`](store::LeaseStore), a file, a memory |
+//! | tests | [`Elector::scope`], [`Elector::enter`]; `testing` |
+//!
+//! # Features
+//! | feature | gives | default |
+//! |---|---|---|
+//! | `macros` | [`#[leader_only]`](macro@leader_only) | on |
+//! | `sqlite` | the store for one host: `sqlite:///path` (Unix only) | on |
+//! | `signal` | `shutdown_signal` | |
+//! | `serde` | `Serialize` for [`Status`], [`Event`] and their parts | |
+//! | `testing` | the module `testing`: electors with a fixed answer, a manual clock, a faulty store, the conformance suite of stores | |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod bootstrap;
@@ -8,6 +65,7 @@ mod config;
 mod driver;
 mod election;
 mod elector;
+mod entry;
 mod error;
 mod event;
 mod gate;
@@ -28,6 +86,7 @@ pub use clock::BootInstant;
 pub use config::{Config, FreshStore};
 pub use election::{LossReason, Reclaim, RenewalFailure};
 pub use elector::Elector;
+pub use entry::lease;
 pub use error::{
     ConfigError, DrainError, InspectError, NotLive, NotReady, StartError, StoreError, StoreUrlError, UnknownGroup,
 };
@@ -44,13 +103,13 @@ pub use scope::EnterGuard;
 #[cfg(feature = "signal")]
 pub use signal::shutdown_signal;
 pub use status::{GroupStatus, Problem, Standing, Status};
-pub use work::{RunningWork, lease};
+pub use work::RunningWork;
 
 /// What the attribute macros expand to. Not part of the stable API.
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::entry::Entry;
     pub use crate::gate::{CallSite, OnLoss, Skipped};
     pub use crate::group::{GroupRegistration, Site};
-    pub use crate::work::Entry;
     pub use inventory;
 }

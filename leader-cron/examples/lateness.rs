@@ -30,8 +30,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // From the middle of one second to the middle of another, so that just so many ticks lie between.
     let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
     tokio::time::sleep(Duration::from_millis(u64::from(1_500 - since_epoch.subsec_millis()))).await;
+    let end = tokio::time::Instant::now() + Duration::from_secs(u64::from(seconds));
     let running = scheduler.start()?;
-    tokio::time::sleep(Duration::from_secs(u64::from(seconds))).await;
+    tokio::time::sleep_until(end).await;
     running.stop(Duration::from_secs(10)).await?;
 
     let mut lateness = std::mem::take(&mut *lateness.lock().unwrap_or_else(PoisonError::into_inner));

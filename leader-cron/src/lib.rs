@@ -1,6 +1,6 @@
 //! Cron jobs that run on exactly one instance of a fleet.
 //!
-//! Every instance schedules every job. A job with [`#[leader_only]`](leader_core::leader_only) runs only where this instance
+//! Every instance schedules every job. A job with `#[leader_only]` (of leader-core) runs only where this instance
 //! leads the job's group; without it, it runs everywhere.
 //!
 //! ```standalone_crate

@@ -3,6 +3,12 @@
 pub mod fixture;
 pub mod future;
 pub mod gate;
+pub mod model;
 #[cfg(unix)]
 pub mod process;
 pub mod sim;
+
+/// The programs in the README are compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub struct Readme;

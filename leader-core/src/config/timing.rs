@@ -7,7 +7,7 @@ use crate::error::ConfigError;
 
 const MIN_TTL: Duration = Duration::from_millis(100);
 const DEFAULT_TTL: Duration = Duration::from_secs(10);
-const DEFAULT_RETRY: Duration = Duration::from_secs(1);
+const MOST_RETRY: Duration = Duration::from_secs(1);
 const DEFAULT_GRACE: Duration = Duration::from_secs(10);
 const MOST_OPERATION_TIMEOUT: Duration = Duration::from_secs(1);
 const MOST_START_TIMEOUT: Duration = Duration::from_secs(15);
@@ -51,7 +51,8 @@ impl Wishes {
             ttl,
             guard,
             heartbeat: self.heartbeat.unwrap_or(ttl / 3),
-            retry: self.retry.unwrap_or(DEFAULT_RETRY),
+            // A short lease that a single slow call has cost must not stay free for longer than it lasts.
+            retry: self.retry.unwrap_or(MOST_RETRY.min(ttl / 3)),
             operation_timeout: self.operation_timeout.unwrap_or(MOST_OPERATION_TIMEOUT.min(ttl / 5)),
             start_timeout: self.start_timeout.unwrap_or(MOST_START_TIMEOUT.min(ttl)),
             grace: self.grace.unwrap_or(DEFAULT_GRACE),
@@ -72,7 +73,7 @@ impl Timing {
         }
         let zero = [
             ("heartbeat > 0", self.heartbeat, self.ttl / 3),
-            ("retry > 0", self.retry, DEFAULT_RETRY),
+            ("retry > 0", self.retry, MOST_RETRY.min(self.ttl / 3)),
             ("operation timeout > 0", self.operation_timeout, MOST_OPERATION_TIMEOUT.min(self.ttl / 5)),
             ("start timeout > 0", self.start_timeout, MOST_START_TIMEOUT.min(self.ttl)),
         ];
@@ -116,6 +117,7 @@ mod tests {
         assert_eq!(timing.start_timeout, timing.ttl);
         let quick = with(|w| w.ttl = Some(100 * MS)).unwrap();
         assert_eq!((quick.guard, quick.operation_timeout), (2 * MS, 20 * MS));
+        assert_eq!(quick.retry, quick.ttl / 3);
         assert_eq!(with(|w| w.ttl = Some(MAX_TTL)).unwrap().start_timeout, MOST_START_TIMEOUT);
     }
 

@@ -1,9 +1,10 @@
 //! The election itself: what it holds, and how each event changes it.
 
+#[cfg(feature = "testing")]
+mod breakable;
+
 use std::time::Duration;
 
-#[cfg(feature = "testing")]
-use super::KnownBad;
 use super::{Event, Failure, LossReason, MAX_TTL, Next, Notice, Reclaim, RenewalFailure, Request, RequestNo, Rules};
 use crate::clock::BootInstant;
 use crate::group::GroupName;
@@ -45,7 +46,7 @@ enum Kind {
     Inspect,
 }
 
-/// One group's election. See the [module](self).
+/// One group's election. See the module's documentation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Election {
     rules: Rules,
@@ -133,6 +134,11 @@ impl Election {
     #[must_use]
     pub fn is_abstaining(&self) -> bool {
         matches!(self.standing, Standing::Abstaining { .. })
+    }
+
+    #[cfg(test)]
+    pub(super) fn newest(&self) -> RequestNo {
+        self.last_no
     }
 
     /// Nothing is left to send or to wait for.
@@ -421,33 +427,6 @@ impl Election {
 
     #[cfg(not(feature = "testing"))]
     fn late(&mut self, _now: BootInstant, _answer: Answer) {}
-}
-
-/// The same three rules, each of which can be broken on purpose.
-#[cfg(feature = "testing")]
-impl Election {
-    fn holds(&self, seat: &Seat, now: BootInstant) -> bool {
-        now < seat.deadline || self.rules.known_bad == Some(KnownBad::NoDeadline)
-    }
-
-    fn deadline(&self, now: BootInstant, sent: &Outstanding) -> BootInstant {
-        let from = if self.rules.known_bad == Some(KnownBad::DeadlineFromReply) { now } else { sent.sent };
-        from.saturating_add(self.rules.ttl.saturating_sub(self.rules.guard))
-    }
-
-    fn late(&mut self, now: BootInstant, answer: Answer) {
-        if self.rules.known_bad != Some(KnownBad::LateReply) || self.standing != Standing::Competing {
-            return;
-        }
-        let term = match (answer, &self.seat) {
-            (Answer::Won(won), _) => won.term,
-            (Answer::Renewed, Some(seat)) => seat.term,
-            (Answer::Renewed, None) => self.floor,
-            _ => return,
-        };
-        let deadline = now.saturating_add(self.rules.ttl.saturating_sub(self.rules.guard));
-        self.seat = Some(Seat { term, deadline, believed: true });
-    }
 }
 
 fn earliest(next: Next) -> BootInstant {

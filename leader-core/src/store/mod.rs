@@ -39,6 +39,9 @@ pub type Answers = Vec<Result<Answer, StoreError>>;
 /// - At most one candidate holds a lease; a lease ends by itself when its ttl has passed on the store's clock.
 /// - [`Op::Renew`] and [`Op::Release`] act only on the very acquisition they name (id, incarnation and term): a late one
 ///   changes nothing.
+/// - While an older incarnation may believe in a lease that was taken over from it ([`SameId::Take`]), the lease ends no
+///   earlier than that belief, whatever the new holder's ttl; a release lets it stand until then, unannounced; and every
+///   acquire that is won meanwhile says so in [`Won::older_lease`].
 /// - A store that may have lost its memory answers [`Answer::Quarantined`] until every lease it may have forgotten has run
 ///   out.
 ///
@@ -147,8 +150,9 @@ pub enum Op {
 }
 
 impl Op {
-    /// What messages call it.
-    pub(crate) fn name(&self) -> &'static str {
+    /// What messages call it: `acquire`, `renew`, `release`, `inspect`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
         match self {
             Self::Acquire { .. } => "acquire",
             Self::Renew { .. } => "renew",
@@ -204,8 +208,9 @@ pub struct Won {
     pub term: Term,
     /// Won inside a quarantine, by a leader that continues: it counts only if this answer arrives within the old right.
     pub in_quarantine: bool,
-    /// Time that the lease of another incarnation of the same id had left when this acquisition took its seat; zero
-    /// otherwise. That incarnation may believe in it for so long.
+    /// For how long another incarnation of the same id may still believe: the time that its lease had left when this id took
+    /// its seat, less what has passed since, also if this acquisition is a later one of the same incarnation (the answer
+    /// to the first may have been lost). Zero otherwise.
     pub older_lease: Duration,
 }
 

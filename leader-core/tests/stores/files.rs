@@ -70,6 +70,23 @@ async fn another_applications_file_is_refused_and_untouched() {
 }
 
 #[tokio::test]
+async fn another_applications_unfinished_log_is_untouched() {
+    let folder = tempfile::tempdir().unwrap();
+    let (live, path) = (folder.path().join("live.db"), folder.path().join("app.db"));
+    let app = Connection::open(&live).unwrap();
+    app.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE orders (id); INSERT INTO orders VALUES (1)").unwrap();
+    // As a crash of the application leaves it.
+    let copies = ["", "-wal"].map(|suffix| {
+        let copy = format!("{}{suffix}", path.display());
+        fs::copy(format!("{}{suffix}", live.display()), &copy).unwrap();
+        copy
+    });
+    let before = copies.each_ref().map(|copy| fs::read(copy).unwrap());
+    assert!(refusal(&path).await.contains("another application"));
+    assert_eq!(copies.map(|copy| fs::read(copy).unwrap_or_default()), before);
+}
+
+#[tokio::test]
 async fn a_file_of_a_newer_version_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("leader.db");

@@ -42,6 +42,27 @@ async fn instances_that_start_together_on_a_new_file_do_not_wait() {
     }
 }
 
+/// Acquires with this ttl until it is won, and returns how long it was made to wait.
+async fn sit_out(party: &Party, ttl: Duration) -> Duration {
+    let begin = Instant::now();
+    let mut waited = Duration::ZERO;
+    loop {
+        match party.acquire(ttl).await.unwrap() {
+            Answer::Won(won) => {
+                assert!(!won.in_quarantine);
+                return waited;
+            }
+            Answer::Quarantined { remaining, reason } => {
+                assert!(remaining <= ttl && reason.contains("taken the place of another"), "{remaining:?}: {reason}");
+                tokio::time::sleep(remaining).await;
+                waited = begin.elapsed();
+            }
+            other => panic!("{other:?}"),
+        }
+        assert!(begin.elapsed() < PATIENCE);
+    }
+}
+
 #[tokio::test]
 async fn a_new_file_beside_living_instances_gives_no_lease_for_one_ttl() {
     const TTL: Duration = Duration::from_millis(800);
@@ -52,23 +73,38 @@ async fn a_new_file_beside_living_instances_gives_no_lease_for_one_ttl() {
     remove(&path);
     let begin = Instant::now();
     let new = Party::join(&path, "b").await.unwrap();
-    let mut waited = false;
-    loop {
-        match new.acquire(TTL).await.unwrap() {
-            Answer::Won(won) => {
-                assert!(!won.in_quarantine);
-                break;
-            }
-            Answer::Quarantined { remaining, reason } => {
-                waited = true;
-                assert!(remaining <= TTL && reason.contains("file is new"), "{remaining:?}: {reason}");
-                tokio::time::sleep(remaining).await;
-            }
-            other => panic!("{other:?}"),
-        }
-        assert!(begin.elapsed() < PATIENCE);
-    }
-    assert!(waited && begin.elapsed() >= TTL);
+    assert!(!sit_out(&new, TTL).await.is_zero() && begin.elapsed() >= TTL);
+    old.leave().await;
+    new.leave().await;
+}
+
+#[tokio::test]
+async fn an_old_copy_beside_living_instances_gives_no_lease_for_one_ttl() {
+    const TTL: Duration = Duration::from_millis(800);
+    let folder = tempfile::tempdir().unwrap();
+    let (path, copy) = (folder.path().join("leader.db"), folder.path().join("copy.db"));
+    Party::join(&path, "first").await.unwrap().leave().await;
+    fs::copy(&path, &copy).unwrap();
+    let old = Party::join(&path, "a").await.unwrap();
+    old.win().await;
+    remove(&path);
+    fs::rename(&copy, &path).unwrap();
+    let begin = Instant::now();
+    let new = Party::join(&path, "b").await.unwrap();
+    assert!(!sit_out(&new, TTL).await.is_zero() && begin.elapsed() >= TTL);
+    old.leave().await;
+    new.leave().await;
+}
+
+#[tokio::test]
+async fn who_noticed_that_its_file_is_lost_makes_nobody_wait() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("leader.db");
+    let old = Party::join(&path, "a").await.unwrap();
+    remove(&path);
+    assert!(old.acquire(LONG).await.is_err());
+    let new = Party::join(&path, "b").await.unwrap();
+    new.win().await;
     old.leave().await;
     new.leave().await;
 }

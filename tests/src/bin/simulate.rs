@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use leader_core::{Reclaim, RenewalFailure};
+use leader_tests::model::{search, searches};
 use leader_tests::sim::{Report, Settings, Variant, run, run_many};
 use lexopt::prelude::*;
 
@@ -30,6 +31,8 @@ cargo run --release -p leader-tests --bin simulate -- [OPTIONS]
   --variant NAME     breaks a rule on purpose, and stops at the first seed that shows it; one of
                      deadline-from-reply, wall-clock, no-guard, no-deadline, renew-by-value, late-reply,
                      no-quarantine, one-quarantine, forget-older
+  --exhaustive       no simulation, but every interleaving of two instances within bounds, one scenario after another
+  --patience S       ends each exhaustive search after so many seconds (default 120)
   --jobs N           threads (default: all)
   --json             the report as JSON
   -h, --help         this text
@@ -42,6 +45,8 @@ struct Arguments {
     hours: f64,
     jobs: usize,
     json: bool,
+    exhaustive: bool,
+    patience: u64,
 }
 
 fn main() -> ExitCode {
@@ -56,7 +61,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    simulate(&arguments)
+    if arguments.exhaustive { search_all(&arguments) } else { simulate(&arguments) }
 }
 
 fn arguments() -> Result<Option<Arguments>, lexopt::Error> {
@@ -64,6 +69,7 @@ fn arguments() -> Result<Option<Arguments>, lexopt::Error> {
     let mut arguments = lexopt::Parser::from_env();
     let (mut seed, mut hours, mut jobs, mut json) = (1, 10.0, 0, false);
     let (mut drift, mut variant) = (500, None);
+    let (mut exhaustive, mut patience) = (false, 120);
     while let Some(argument) = arguments.next()? {
         match argument {
             Long("hours") => hours = arguments.value()?.parse()?,
@@ -80,6 +86,8 @@ fn arguments() -> Result<Option<Arguments>, lexopt::Error> {
             Long("variant") => variant = Some(arguments.value()?.parse_with(variant_named)?),
             Long("jobs") => jobs = arguments.value()?.parse()?,
             Long("json") => json = true,
+            Long("exhaustive") => exhaustive = true,
+            Long("patience") => patience = arguments.value()?.parse()?,
             Short('h') | Long("help") => return Ok(None),
             other => return Err(other.unexpected()),
         }
@@ -101,7 +109,7 @@ fn arguments() -> Result<Option<Arguments>, lexopt::Error> {
         settings = settings.broken(variant);
     }
     let jobs = if jobs > 0 { jobs } else { std::thread::available_parallelism().map_or(1, usize::from) };
-    Ok(Some(Arguments { settings, seed, hours, jobs, json }))
+    Ok(Some(Arguments { settings, seed, hours, jobs, json, exhaustive, patience }))
 }
 
 fn ttls(text: &str) -> Result<Vec<Duration>, String> {
@@ -118,7 +126,7 @@ fn variant_named(name: &str) -> Result<Variant, String> {
 }
 
 fn simulate(arguments: &Arguments) -> ExitCode {
-    let Arguments { settings, seed, hours, jobs, json } = arguments;
+    let Arguments { settings, seed, hours, jobs, json, .. } = arguments;
     let runs = (hours * 3600.0 / settings.run.as_secs_f64()).ceil().max(1.0) as u64;
     let begun = Instant::now();
     let told = Mutex::new(begun);
@@ -140,6 +148,21 @@ fn simulate(arguments: &Arguments) -> ExitCode {
     }
     explain(settings, &report);
     ExitCode::FAILURE
+}
+
+/// The large exhaustive searches.
+fn search_all(arguments: &Arguments) -> ExitCode {
+    let mut code = ExitCode::SUCCESS;
+    for (name, bounds) in searches(true) {
+        let verdict = search(bounds, arguments.jobs, Duration::from_secs(arguments.patience));
+        let end = if verdict.complete { "all of them" } else { "not all" };
+        println!("{name}: {} states, {end}, depth {}, {:.1?}", verdict.states, verdict.depth, verdict.took);
+        if let Some((promise, steps)) = verdict.broken {
+            println!("  broken: {promise}, by {}", steps.join("; "));
+            code = ExitCode::FAILURE;
+        }
+    }
+    code
 }
 
 /// On a terminal or in a long run, a line now and then.

@@ -34,7 +34,8 @@ pub enum Fault {
     StoreStall,
     /// An operator deletes the lease key.
     LeaseDeleted,
-    /// The store's clock is set back.
+    /// The store's clock is set back. Together with lost memory a term may then repeat, if nobody but a silent leader had
+    /// heard of it: so it is in no usual set.
     StoreClockBack,
 }
 

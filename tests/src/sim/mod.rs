@@ -8,6 +8,7 @@ pub mod checker;
 pub mod clock;
 pub mod faults;
 mod many;
+mod network;
 mod report;
 pub mod rng;
 mod settings;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use leader_core::testing::election::{KnownBad, Rules};
 use leader_core::{Reclaim, RenewalFailure};
 
-use super::faults::FaultSet;
+use super::faults::{Fault, FaultSet};
 use super::store::Flaws;
 
 /// A rule broken on purpose: the checker must notice, or it proves nothing.
@@ -122,7 +122,11 @@ impl Settings {
                 self.twins = true;
                 self.reclaim = Reclaim::AfterDeadline;
             }
-            Variant::OneQuarantine => self.fault_gap = self.fault_gap.min(0.7),
+            Variant::OneQuarantine => {
+                self.fault_gap = self.fault_gap.min(0.4);
+                let restarts = FaultSet::NONE.with(Fault::RestartKept).with(Fault::Rollback);
+                self.faults = restarts.with(Fault::Pause).with(Fault::StoreStall);
+            }
             _ => {}
         }
         self.variant = Some(variant);

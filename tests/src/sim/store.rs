@@ -121,6 +121,17 @@ impl Store {
         self.data.lease = None;
     }
 
+    /// For the exhaustive model: forgets what makes no difference any more at `now`, microseconds of the server's clock.
+    pub fn forget_the_past(&mut self, now: u64) {
+        let at = now / 1000;
+        self.data.lease.take_if(|lease| lease.end <= at);
+        if let Some(record) = &mut self.data.record {
+            for instant in [&mut record.quarantine_end, &mut record.until, &mut record.older_until] {
+                *instant = if *instant <= at { 0 } else { *instant };
+            }
+        }
+    }
+
     /// Executes a command at `now`, microseconds of the server's clock.
     pub fn execute(&mut self, now: u64, command: &Command) -> Executed {
         let at = now / 1000;
@@ -140,13 +151,6 @@ impl Store {
         let flaws = self.flaws;
         let Data { lease, record: Some(record) } = &mut self.data else { unreachable!("the server was noted") };
         record.highest = record.highest.max(floor);
-        // Longer than it could have been set to: the server's clock was set back.
-        let longest = at + record.life.max(ttl);
-        record.until = record.until.min(longest);
-        record.older_until = record.older_until.min(longest);
-        if let Some(lease) = lease {
-            lease.end = lease.end.min(longest);
-        }
         let takes = match key {
             Key::Absent | Key::Own => true,
             Key::OtherIncarnation => same_id == SameId::Take,
@@ -259,7 +263,8 @@ impl Store {
         })
     }
 
-    /// The first script that finds another server identity in the record, or no record, begins a quarantine.
+    /// The first script that finds another server identity in the record, or no record, begins a quarantine. And whatever
+    /// lasts longer than it could have been set to was set before the server's clock was set back: it is cut.
     fn note_server(&mut self, at: u64, ttl: u64) {
         let (server, flaws) = (self.server, self.flaws);
         if self.data.record.is_none() {
@@ -279,5 +284,11 @@ impl Store {
             }
         }
         record.quarantine_end = record.quarantine_end.min(end);
+        let longest = at + record.life.max(ttl);
+        record.until = record.until.min(longest);
+        record.older_until = record.older_until.min(longest);
+        if let Some(lease) = &mut self.data.lease {
+            lease.end = lease.end.min(longest);
+        }
     }
 }

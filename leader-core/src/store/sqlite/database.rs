@@ -9,10 +9,11 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
 use super::failure::Failure;
-use super::files::{Files, Place};
+use super::files::{FileId, Files, Place};
 use super::host::Host;
+use super::life::{self, Resident};
 use super::row::{Suspicion, groups_of};
-use super::{life, schema};
+use super::schema;
 use crate::clock::BootInstant;
 use crate::config::FreshStore;
 
@@ -49,7 +50,8 @@ impl Database {
             place.real(),
             OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW,
         )?;
-        // The last connection to close removes the -wal by its name, whatever that names by then: see `drop`.
+        // The last connection to close writes the -wal back and removes it: not before it is known that it is ours, and
+        // not any more once the path names another file. See `drop`.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         let id = place.database().map_err(Failure::moved)?;
         if id != before {
@@ -72,11 +74,23 @@ impl Database {
         }
         write_ahead(&connection, deadline)?;
         if empty {
-            create(&mut connection, &locks, fresh, deadline)?;
+            create(&mut connection, deadline)?;
         }
-        tidy(&connection, &locks)?;
+        let residents = life::census(&locks).map_err(folder)?;
+        // A new file, an old copy: whoever lives by another file may hold leases that this one knows nothing of. Everybody
+        // who opens it looks for himself, before his first command. Who starts at the same time uses the same file.
+        let strangers = residents.iter().any(|resident| matches!(resident, Resident::Alive(by) if *by != Some(id)));
+        if strangers && fresh == FreshStore::Wait {
+            suspect(&mut connection, deadline)?;
+        }
+        tidy(&connection, residents)?;
         let files = Files::note(place, id).map_err(Failure::moved)?;
         Ok(Self { connection, files, locks })
+    }
+
+    /// Which file it is.
+    pub(super) fn id(&self) -> FileId {
+        self.files.database()
     }
 
     /// The folder of the life locks and the doorbell.
@@ -104,7 +118,9 @@ impl Database {
     }
 
     /// A snapshot, without the writer's lock.
-    pub(super) fn look(&mut self) -> Result<Transaction<'_>, Failure> {
+    pub(super) fn look(&mut self, deadline: BootInstant) -> Result<Transaction<'_>, Failure> {
+        // To wait for a recovery after somebody was killed.
+        wait_at_most(&self.connection, deadline)?;
         Ok(self.connection.transaction_with_behavior(TransactionBehavior::Deferred)?)
     }
 
@@ -172,30 +188,34 @@ fn write_ahead(connection: &Connection, deadline: BootInstant) -> Result<(), Fai
 }
 
 /// Makes an empty file ours, unless another instance was faster.
-fn create(connection: &mut Connection, locks: &Path, fresh: FreshStore, deadline: BootInstant) -> Result<(), Failure> {
+fn create(connection: &mut Connection, deadline: BootInstant) -> Result<(), Failure> {
     wait_at_most(connection, deadline)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     match schema::kind(&transaction)? {
-        schema::Kind::Empty => {}
-        schema::Kind::Ours => return Ok(()),
+        schema::Kind::Empty => schema::create(&transaction)?,
+        schema::Kind::Ours => {}
         other => return Err(refusal(&other)),
-    }
-    schema::create(&transaction)?;
-    // Who lives may hold leases in a file that stood here before. Instances that start together with this one are not
-    // among them: they create their locks only when the tables are there.
-    let lives = life::census(locks).map_err(|error| Failure::of_file(&locks.display().to_string(), &error))?;
-    if fresh == FreshStore::Wait && lives.iter().any(|(_, alive)| *alive) {
-        let note = Suspicion { since: BootInstant::now(), ttl: Duration::ZERO, host: Host::this().clone() };
-        Suspicion::write(Some(&note), &transaction)?;
     }
     Ok(transaction.commit()?)
 }
 
+/// Notes that leases may be believed in that stand in another file.
+fn suspect(connection: &mut Connection, deadline: BootInstant) -> Result<(), Failure> {
+    wait_at_most(connection, deadline)?;
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let ttl = Suspicion::read(&transaction)?.map_or(Duration::ZERO, |note| note.ttl);
+    let note = Suspicion { since: BootInstant::now(), ttl, host: Host::this().clone() };
+    Suspicion::write(Some(&note), &transaction)?;
+    Ok(transaction.commit()?)
+}
+
 /// Removes the locks of incarnations that have ended and that no lease names: nobody needs them as a proof any more.
-fn tidy(connection: &Connection, locks: &Path) -> Result<(), Failure> {
-    for (incarnation, alive) in life::census(locks).unwrap_or_default() {
-        if !alive && groups_of(connection, incarnation)?.is_empty() {
-            life::bury(locks, incarnation);
+fn tidy(connection: &Connection, residents: Vec<Resident>) -> Result<(), Failure> {
+    for resident in residents {
+        if let Resident::Dead(remains) = resident
+            && groups_of(connection, remains.incarnation)?.is_empty()
+        {
+            remains.bury();
         }
     }
     Ok(())

@@ -106,6 +106,11 @@ impl Files {
         Ok(files)
     }
 
+    /// Which file the database is.
+    pub(super) fn database(&self) -> FileId {
+        self.database
+    }
+
     /// Whether the -wal may be written. Only this file can be looked at so: to open and close one of the others would drop
     /// the locks that SQLite has on it, and on this one it has none.
     pub(super) fn writable(&self) -> io::Result<()> {

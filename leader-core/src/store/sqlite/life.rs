@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io;
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::thread;
@@ -23,15 +23,17 @@ pub(super) struct Life {
 }
 
 impl Life {
-    /// Creates the file in `folder` and locks it.
-    pub(super) fn begin(folder: &Path, incarnation: Incarnation) -> io::Result<Self> {
+    /// Creates the file in `folder` and locks it; in it stands which database its owner uses.
+    pub(super) fn begin(folder: &Path, incarnation: Incarnation, database: FileId) -> io::Result<Self> {
         let path = folder.join(incarnation.to_string());
         loop {
-            let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
+            let mut file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
+            // Before it is locked: a locked file is a whole one.
+            file.write_all(format!("{} {}", database.dev, database.ino).as_bytes())?;
             uninterrupted(|| file.lock())?;
             let id = FileId::from(&file.metadata()?);
             // Between its creation and its locking, somebody who tidies up may have taken the file for a dead one's.
-            if fs::metadata(&path).is_ok_and(|named| FileId::from(&named) == id) {
+            if is_named(&path, id) {
                 return Ok(Self { path, id, _lock: file });
             }
         }
@@ -83,9 +85,35 @@ pub(super) fn bury(folder: &Path, incarnation: Incarnation) {
     let _ = fs::remove_file(folder.join(incarnation.to_string()));
 }
 
-/// The incarnations that have a file in `folder`, with whether each lives.
-pub(super) fn census(folder: &Path) -> io::Result<Vec<(Incarnation, bool)>> {
-    let mut found = Vec::new();
+/// An incarnation that has a file in the folder.
+#[derive(Debug)]
+pub(super) enum Resident {
+    /// It has ended, or has just created its file and not locked it yet: the remains tell.
+    Dead(Remains),
+    /// It lives, and uses this database, if that could be found out.
+    Alive(Option<FileId>),
+}
+
+/// A file whose lock nobody holds alone. While this value is there, nobody gets it either.
+#[derive(Debug)]
+pub(super) struct Remains {
+    pub(super) incarnation: Incarnation,
+    path: PathBuf,
+    file: File,
+}
+
+impl Remains {
+    /// Removes the file. If its owner has just created it, it waits for the lock, finds the file gone, and creates another.
+    pub(super) fn bury(self) {
+        if self.file.metadata().is_ok_and(|metadata| is_named(&self.path, FileId::from(&metadata))) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Who has a file in `folder`.
+pub(super) fn census(folder: &Path) -> io::Result<Vec<Resident>> {
+    let mut residents = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let name = entry.file_name();
@@ -93,15 +121,30 @@ pub(super) fn census(folder: &Path) -> io::Result<Vec<(Incarnation, bool)>> {
         else {
             continue;
         };
-        match File::open(entry.path()).map(|file| file.try_lock_shared()) {
-            Ok(Ok(())) => found.push((Incarnation::from_u128(number), false)),
-            // What cannot be looked at may live.
-            Ok(Err(_)) => found.push((Incarnation::from_u128(number), true)),
+        match File::open(entry.path()) {
+            Ok(mut file) => residents.push(match file.try_lock_shared() {
+                Ok(()) => {
+                    Resident::Dead(Remains { incarnation: Incarnation::from_u128(number), path: entry.path(), file })
+                }
+                // What cannot be looked at may live.
+                Err(_) => Resident::Alive(database_in(&mut file)),
+            }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(_) => found.push((Incarnation::from_u128(number), true)),
+            Err(_) => residents.push(Resident::Alive(None)),
         }
     }
-    Ok(found)
+    Ok(residents)
+}
+
+fn database_in(file: &mut File) -> Option<FileId> {
+    let mut text = String::new();
+    file.take(100).read_to_string(&mut text).ok()?;
+    let (dev, ino) = text.split_once(' ')?;
+    Some(FileId { dev: dev.parse().ok()?, ino: ino.parse().ok()? })
+}
+
+fn is_named(path: &Path, id: FileId) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| FileId::from(&metadata) == id)
 }
 
 type Callback = Box<dyn FnOnce() + Send>;
@@ -159,15 +202,17 @@ mod tests {
     use super::*;
 
     const PATIENCE: Duration = Duration::from_secs(30);
+    const DATABASE: FileId = FileId { dev: 7, ino: u64::MAX };
 
     #[test]
     fn the_end_of_an_incarnation_is_seen_and_its_life_too() {
         let folder = tempfile::tempdir().unwrap();
         let incarnation = Incarnation::random();
-        let life = Life::begin(folder.path(), incarnation).unwrap();
+        let life = Life::begin(folder.path(), incarnation, DATABASE).unwrap();
         let id = life.id();
         let Sign::Alive(file) = probe(folder.path(), incarnation, id) else { panic!("it lives") };
-        assert_eq!(census(folder.path()).unwrap(), [(incarnation, true)]);
+        let residents = census(folder.path()).unwrap();
+        assert!(matches!(residents[..], [Resident::Alive(Some(DATABASE))]), "{residents:?}");
         let (tell, told) = mpsc::channel();
         when_dead(file, id, 1, Box::new(move || tell.send(()).unwrap())).unwrap();
         assert!(told.try_recv().is_err());
@@ -180,7 +225,7 @@ mod tests {
     fn a_file_that_is_not_the_recorded_one_proves_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let incarnation = Incarnation::random();
-        let id = Life::begin(folder.path(), incarnation).unwrap().id();
+        let id = Life::begin(folder.path(), incarnation, DATABASE).unwrap().id();
         assert!(matches!(probe(folder.path(), incarnation, id), Sign::Unknown), "it is gone");
         let path = folder.path().join(incarnation.to_string());
         fs::write(&path, b"").unwrap();
@@ -188,14 +233,41 @@ mod tests {
         assert!(matches!(probe(folder.path(), incarnation, other), Sign::Unknown), "it is another");
         let planted = FileId::from(&fs::metadata(&path).unwrap());
         assert!(matches!(probe(folder.path(), incarnation, planted), Sign::Dead), "nobody holds it");
-        assert_eq!(census(folder.path()).unwrap(), [(incarnation, false)]);
+    }
+
+    #[test]
+    fn a_life_begins_although_somebody_takes_its_new_file_for_a_dead_ones() {
+        let folder = tempfile::tempdir().unwrap();
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                        for resident in census(folder.path()).unwrap() {
+                            if let Resident::Dead(remains) = resident {
+                                remains.bury();
+                            }
+                        }
+                    }
+                });
+            }
+            let all_live = (0..300).all(|_| {
+                let incarnation = Incarnation::random();
+                let life = Life::begin(folder.path(), incarnation, DATABASE).unwrap();
+                thread::yield_now();
+                matches!(probe(folder.path(), incarnation, life.id()), Sign::Alive(_))
+            });
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert!(all_live);
+        });
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
     #[test]
     fn who_forgets_is_not_called() {
         let folder = tempfile::tempdir().unwrap();
         let incarnation = Incarnation::random();
-        let life = Life::begin(folder.path(), incarnation).unwrap();
+        let life = Life::begin(folder.path(), incarnation, DATABASE).unwrap();
         let (tell, told) = mpsc::channel();
         for waiter in [11, 12] {
             let Sign::Alive(file) = probe(folder.path(), incarnation, life.id()) else { panic!("it lives") };

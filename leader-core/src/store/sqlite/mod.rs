@@ -51,7 +51,8 @@ use crate::identity::Incarnation;
 ///   only stands still loses its lease when it runs out. Where the system gives no watch on files
 ///   (`fs.inotify.max_user_instances` on Linux), a release is noticed when the lease would have ended.
 /// - Every acquisition is synced to the disk, so that terms do not fall after a power failure; renewals are not.
-/// - A file that is new while other instances live is trusted after one ttl: they may lead by a file that stood here before.
+/// - A file that was created or put in place while instances live by another one, which stood here before, is trusted after
+///   one ttl: they may still lead. (Not if the folder of locks was removed with it: then stop all instances first.)
 /// - A full disk passes by itself when there is room again. A file that is read-only, replaced, damaged, another
 ///   application's or a newer version's is a permanent error.
 /// - A process that is stopped (`SIGSTOP`) inside a transaction stops all writers of the file until it goes on or dies.
@@ -85,8 +86,8 @@ impl SqliteStore {
         Self::with(path.into(), FreshStore::default())
     }
 
-    /// What to think of a file that has to be created. Unlike other stores this one can look whether instances live that
-    /// may hold leases by an older file: [`FreshStore::Wait`] makes it wait only if there are any.
+    /// What to think of a file that knows of no lease. Unlike other stores this one can look whether instances live that
+    /// may hold leases by another file: [`FreshStore::Wait`] makes it wait only if there are any.
     #[must_use]
     pub fn fresh_store(self, fresh: FreshStore) -> Self {
         Self::with(self.0.path.clone(), fresh)

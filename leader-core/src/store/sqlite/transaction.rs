@@ -25,8 +25,9 @@ pub(super) fn look(
     witness: &mut Witness,
     members: &Members,
     batch: &Batch,
+    deadline: BootInstant,
 ) -> Result<Vec<Option<Result<Answer, StoreError>>>, Failure> {
-    let snapshot = database.look()?;
+    let snapshot = database.look(deadline)?;
     let mut answers = Vec::with_capacity(batch.commands.len());
     for command in &batch.commands {
         answers.push(match command.op {
@@ -121,7 +122,7 @@ fn consider(
         |failure: Failure| Ok(Err(failure.attempted(format!("{} of group `{}`", command.op.name(), command.group))));
     let asker = command.candidate.incarnation;
     let life = match (&command.op, members.get(&asker)) {
-        (_, Some(member)) => member.life.id(),
+        (_, Some(member)) => member.life_id,
         (Op::Acquire { .. }, None) => {
             return refused(Failure::permanent("this elector is not connected", "connect it first"));
         }

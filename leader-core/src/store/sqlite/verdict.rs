@@ -11,7 +11,7 @@ use crate::store::rules::{Acquisition, Change, Moment, Record, decide};
 use crate::store::{Answer, Command};
 
 const QUARANTINE: &str =
-    "the database file is new, and instances live that may hold leases by another file which stood here before";
+    "the database file has taken the place of another, by which instances that live may still lead";
 
 /// What is known at the moment of the decision, beside what stands in the file.
 #[derive(Debug, Clone, Copy)]

@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 use super::database::{Database, Durability};
 use super::doorbell::Doorbell;
 use super::failure::Failure;
+use super::files::FileId;
 use super::life::Life;
 use super::row::{groups_of, released};
 use super::transaction;
@@ -106,9 +107,21 @@ struct Open {
 pub(super) struct Member {
     announcer: Announcer,
     groups: HashSet<GroupName>,
-    pub(super) life: Life,
+    /// None once the file is lost, and what it may believe in is over.
+    life: Option<Life>,
+    pub(super) life_id: FileId,
     /// Until when it may hold which leases.
     pub(super) leases: HashMap<GroupName, BootInstant>,
+}
+
+impl Member {
+    /// Gives up the life lock; or, if it may still believe in a lease, returns it, and until when to keep it: work that
+    /// outlived its grace goes on so long.
+    fn end_life(&mut self) -> Option<(BootInstant, Life)> {
+        let life = self.life.take()?;
+        let until = self.leases.values().copied().max()?;
+        (BootInstant::now() < until).then_some((until, life))
+    }
 }
 
 impl Worker {
@@ -116,10 +129,10 @@ impl Worker {
         loop {
             match self.next(jobs) {
                 None => {}
-                Some(Job::Connect(session, call)) => {
+                Some(Job::Connect(session, call)) if !call.is_over() => {
                     let attempted = format!("connect to {}", self.address);
                     let done = self.connect(session, call.deadline).map_err(|failure| failure.attempted(attempted));
-                    // Nobody waits for it any more: the caller will connect again.
+                    // If nobody waits for it any more, the caller will connect again, or disconnect.
                     let _ = call.reply.send(done);
                 }
                 Some(Job::Execute(batch, call)) if !call.is_over() => {
@@ -128,7 +141,7 @@ impl Worker {
                     let _ = call.reply.send(answers);
                 }
                 // Too late: the caller has given up, or is about to.
-                Some(Job::Execute(..)) => {}
+                Some(Job::Connect(..) | Job::Execute(..)) => {}
                 Some(Job::Disconnect(incarnation, call)) => {
                     self.disconnect(incarnation);
                     let _ = call.reply.send(Ok(()));
@@ -166,9 +179,7 @@ impl Worker {
     }
 
     fn connect(&mut self, session: Session, deadline: BootInstant) -> Result<(), Failure> {
-        if let Some(lost) = &self.lost {
-            return Err(lost.clone());
-        }
+        self.verify()?;
         let incarnation = session.candidate.incarnation;
         let groups = session.groups.into_iter().collect();
         if let Some(member) = self.members.get_mut(&incarnation) {
@@ -192,18 +203,24 @@ impl Worker {
             }
         };
         let locks = open.database.locks();
-        let life = Life::begin(locks, incarnation)
+        let life = Life::begin(locks, incarnation, open.database.id())
             .map_err(|error| Failure::of_file(&format!("a lock file in {}", locks.display()), &error))?;
-        self.members.insert(incarnation, Member { announcer: session.announcer, groups, life, leases: HashMap::new() });
+        self.members.insert(
+            incarnation,
+            Member {
+                announcer: session.announcer,
+                groups,
+                life_id: life.id(),
+                life: Some(life),
+                leases: HashMap::new(),
+            },
+        );
         Ok(())
     }
 
     fn disconnect(&mut self, incarnation: Incarnation) {
-        if let Some(member) = self.members.remove(&incarnation) {
-            // What it did not release it may believe in to the end: work that outlived its grace goes on so long.
-            if let Some(until) = member.leases.into_values().max().filter(|until| BootInstant::now() < *until) {
-                self.lingering.push((until, member.life));
-            }
+        if let Some(mut member) = self.members.remove(&incarnation) {
+            self.lingering.extend(member.end_life());
         }
         if self.members.is_empty() {
             self.open = None;
@@ -216,7 +233,7 @@ impl Worker {
         let Some(Open { database, witness, doorbell, .. }) = &mut self.open else {
             return Err(Failure::permanent("no elector is connected", "connect one first"));
         };
-        let mut answers = transaction::look(database, witness, &self.members, batch)?;
+        let mut answers = transaction::look(database, witness, &self.members, batch, call.deadline)?;
         if answers.iter().all(Option::is_some) {
             self.verify()?;
             return Ok(answers.into_iter().flatten().collect());
@@ -251,6 +268,10 @@ impl Worker {
     fn verify(&mut self) -> Result<(), Failure> {
         if let (None, Some(open)) = (&self.lost, &self.open) {
             self.lost = open.database.verify().err();
+            if self.lost.is_some() {
+                // Who can lead no more is no reason for the users of the new file to wait.
+                self.lingering.extend(self.members.values_mut().filter_map(Member::end_life));
+            }
         }
         self.lost.clone().map_or(Ok(()), Err)
     }

@@ -1,0 +1,110 @@
+//! The simulation in short: every configuration that must be safe, every broken rule that must show, every seed that once
+//! found something.
+
+#![allow(clippy::print_stdout, reason = "the figures are part of the result")]
+
+use std::time::{Duration, Instant};
+
+use leader_core::{Reclaim, RenewalFailure};
+use leader_tests::sim::faults::{Fault, FaultSet};
+use leader_tests::sim::{Report, Settings, Variant, run, run_many};
+
+fn seconds(ttls: &[u64]) -> Vec<Duration> {
+    ttls.iter().map(|s| Duration::from_secs(*s)).collect()
+}
+
+/// Every world in which no two instances may ever lead at once.
+fn safe() -> Vec<(&'static str, Settings)> {
+    let usual = Settings::default();
+    let after_deadline = Settings { reclaim: Reclaim::AfterDeadline, ..usual.clone() };
+    let twins = Settings { twins: true, ..after_deadline.clone() };
+    let heavy = Settings { fault_gap: 0.7, loss: 0.1, ..usual.clone() };
+    let hold = RenewalFailure::HoldUntilDeadline;
+    let clock_back = FaultSet::NONE.with(Fault::StoreClockBack).with(Fault::Pause).with(Fault::Crash);
+    vec![
+        ("usual", usual.clone()),
+        ("drift of 5 %, guard set for it", usual.clone().drifting(50_000)),
+        ("five instances, heavy faults", Settings { instances: 5, ..heavy.clone() }),
+        ("ttls of 1, 3 and 2 s", Settings { ttls: seconds(&[1, 3, 2]), ..usual.clone() }),
+        ("hold until the deadline", Settings { renewal_failure: hold, ..usual.clone() }),
+        ("hold until the deadline, heavy faults", Settings { renewal_failure: hold, ..heavy.clone() }),
+        ("reclaim after the deadline", after_deadline),
+        ("two live processes with one id", twins.clone()),
+        ("the same, ttls of 3 and 1 s", Settings { ttls: seconds(&[3, 1]), ..twins.clone() }),
+        ("the same, hold, heavy faults", Settings { renewal_failure: hold, fault_gap: 1.0, loss: 0.1, ..twins }),
+        ("two observers of five", Settings { instances: 5, observers: 2, ..usual.clone() }),
+        ("the store's clock is set back", Settings { faults: clock_back, ..usual }),
+    ]
+}
+
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+#[test]
+fn no_two_lead_at_once_and_terms_only_rise() {
+    let mut all = Report::default();
+    for (name, settings) in safe() {
+        let begun = Instant::now();
+        let report = run_many(&settings, 1, 250, threads(), |_| true);
+        println!("== {name}, seeds 1 to 250, {:.1} s\n{report}", begun.elapsed().as_secs_f64());
+        assert!(report.is_clean(), "{name}: seed {:?}", report.failure);
+        assert_eq!(report.stuck, 0, "{name}: nobody led after the faults had ended");
+        assert!(report.handovers > 250, "{name}: nothing was tried");
+        all.add(&report);
+    }
+    println!("== together\n{all}");
+}
+
+#[test]
+fn every_broken_rule_shows_within_200_seeds() {
+    for (variant, name) in Variant::ALL {
+        let settings = Settings::default().broken(variant);
+        let caught = (1..=200).find(|seed| !run(&settings, *seed, false).report.is_clean());
+        println!("{name}: caught at seed {caught:?} of 200");
+        assert!(caught.is_some(), "{name}: not caught");
+    }
+}
+
+/// Seeds that once found a fault of a rule, in the world that found it.
+#[test]
+fn what_was_found_once_stays_fixed() {
+    let usual = Settings::default();
+    let twins = Settings { twins: true, reclaim: Reclaim::AfterDeadline, ..usual.clone() };
+    let found: [(&str, Settings, u64); 6] = [
+        (
+            "a late acquire of a leader that continued took the lease that had been another's",
+            Settings { ttls: seconds(&[1, 3, 2]), ..usual.clone() },
+            114,
+        ),
+        ("the same", Settings { instances: 5, fault_gap: 0.7, loss: 0.1, ..usual }, 564),
+        ("an older process's lease was forgotten with the seat", twins.clone(), 1),
+        ("an older process was re-seated while the newer one waited for its deadline", twins.clone(), 953),
+        (
+            "a process that had never believed continued",
+            Settings { renewal_failure: RenewalFailure::HoldUntilDeadline, fault_gap: 1.0, loss: 0.1, ..twins.clone() },
+            283,
+        ),
+        ("the same", Settings { ttls: seconds(&[1, 3]), ..twins }, 4232),
+    ];
+    for (what, settings, seed) in found {
+        let report = run(&settings, seed, false).report;
+        assert!(report.is_clean(), "{what}: {:?}", report.failure);
+    }
+}
+
+#[test]
+fn a_seed_is_one_run() {
+    let settings = Settings::default();
+    assert_eq!(run(&settings, 7, false).report, run(&settings, 7, false).report);
+    assert_ne!(run(&settings, 7, false).report, run(&settings, 8, false).report);
+}
+
+#[test]
+fn a_failure_tells_what_led_to_it() {
+    let settings = Settings::default().broken(Variant::NoQuarantine);
+    let seed = (1..=200).find(|seed| !run(&settings, *seed, false).report.is_clean()).expect("it is caught");
+    let outcome = run(&settings, seed, true);
+    let last = outcome.trace.last().expect("lines were kept");
+    assert!(last.contains("both believe to lead"), "{last}");
+}
