@@ -1,5 +1,7 @@
 //! A gate asks nobody.
 
+#![allow(clippy::unwrap_used, reason = "in the helpers of tests too")]
+
 use std::future::Future;
 use std::time::Duration;
 

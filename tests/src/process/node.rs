@@ -2,6 +2,7 @@
 
 use std::io::BufRead;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -10,7 +11,7 @@ use leader_examples::history::Run;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use super::sampler::{self, Log};
+use super::sampler::{self, Flush, Log};
 use super::talk::{Command, Options, Told};
 
 const WORKERS: usize = 2;
@@ -36,9 +37,9 @@ pub fn run(mut arguments: impl Iterator<Item = String>) -> Result<(), Box<dyn st
         }
     };
     Told::Started { instance: elector.instance_id().to_string() }.tell();
-    sampler::start(elector.clone(), options.label.clone(), log.clone())?;
+    let sampler = sampler::start(elector.clone(), options.label.clone(), log.clone())?;
     tell_events(&elector)?;
-    let node = Node { elector, label: options.label, log, runtime, flooded: Arc::default() };
+    let node = Node { elector, label: options.label, log, runtime, sampler, flooded: Arc::default() };
     for line in std::io::stdin().lock().lines() {
         let outcome = node.obey(serde_json::from_str(&line?)?);
         Told::Answer { outcome }.tell();
@@ -84,6 +85,7 @@ struct Node {
     label: String,
     log: Log,
     runtime: Runtime,
+    sampler: Sender<Flush>,
     /// Lines of the flood that were written.
     flooded: Arc<AtomicU64>,
 }
@@ -118,6 +120,11 @@ impl Node {
                 Ok(Value::Null)
             }
             Command::Flood => self.flood(),
+            Command::Flush => {
+                let (done, is_done) = channel();
+                self.sampler.send(done).map_err(|error| error.to_string())?;
+                is_done.recv().map(|()| Value::Null).map_err(|error| error.to_string())
+            }
             Command::Exit => std::process::exit(0),
         }
     }

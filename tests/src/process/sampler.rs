@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
@@ -33,8 +34,12 @@ impl Log {
     }
 }
 
+/// Asks for what lasts to be logged up to now, and is told when it was.
+pub(super) type Flush = Sender<()>;
+
 /// Starts the thread; it runs as long as the process.
-pub(super) fn start(elector: Elector, label: String, log: Log) -> io::Result<()> {
+pub(super) fn start(elector: Elector, label: String, log: Log) -> io::Result<Sender<Flush>> {
+    let (flush, flushes) = channel();
     let groups: Vec<_> = elector.groups().iter().map(|g| Watched { group: g.to_string(), view: None }).collect();
     let mut sampler = Sampler { elector, label, log, groups };
     let run = move || {
@@ -43,13 +48,15 @@ pub(super) fn start(elector: Elector, label: String, log: Log) -> io::Result<()>
             let now = BootInstant::now();
             let since = now.saturating_since(std::mem::replace(&mut last, now));
             let leading = sampler.sample();
+            sampler.flush(&flushes);
             if since >= STOOD_STILL {
                 Told::Woke { stood_still: since, leading }.tell();
             }
             thread::sleep(PERIOD);
         }
     };
-    thread::Builder::new().name("sampler".to_owned()).spawn(run).map(drop)
+    thread::Builder::new().name("sampler".to_owned()).spawn(run)?;
+    Ok(flush)
 }
 
 struct Sampler {
@@ -65,6 +72,16 @@ struct Watched {
 }
 
 impl Sampler {
+    fn flush(&self, asked: &Receiver<Flush>) {
+        for done in asked.try_iter() {
+            for (view, _) in self.groups.iter().filter_map(|watched| watched.view.as_ref()) {
+                self.log.add(view.clone());
+            }
+            // Who asked may have given up.
+            let _ = done.send(());
+        }
+    }
+
     /// The groups for which `is_leader()` said yes.
     fn sample(&mut self) -> Vec<String> {
         let mut leading = Vec::new();

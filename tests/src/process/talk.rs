@@ -65,6 +65,8 @@ pub enum Command {
     },
     /// Writes to the log without an end, from a thread.
     Flood,
+    /// Logs the views that last up to now. Answered when that is done.
+    Flush,
     /// Ends the process at once.
     Exit,
 }

@@ -22,7 +22,8 @@ struct Chaos {
 impl Chaos {
     fn start(&mut self) {
         self.started += 1;
-        let mut plan = self.fleet.plan(&format!("n{}", self.started), SHORT / 2);
+        // So short that most who are stopped stand still for longer.
+        let mut plan = self.fleet.plan(&format!("n{}", self.started), SHORT / 5);
         plan.options.groups = GROUPS[1..].iter().map(ToString::to_string).collect();
         plan.options.hold_until_deadline = self.chance.bool();
         // The next fault comes whether it has started or not.

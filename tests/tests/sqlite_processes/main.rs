@@ -5,6 +5,7 @@
 //! the logs over each other. Where a takeover must not be the ttl's doing, the ttl is 30 s. No assertion needs a machine
 //! that is quick: a ttl is 3 s where an instance must stay leader, with half of it for each call of the store.
 #![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "in the helpers of tests too")]
 
 mod blocked;
 mod chaos;
