@@ -177,6 +177,7 @@ fn spawn(config: &Config, process_wide: bool) -> Result<Elector, StartError> {
         progress: watch::Sender::new(Progress::default()),
         dropped_reports: reporter.dropped(),
         strangers: Mutex::new(BTreeSet::new()),
+        jobs: Mutex::new(BTreeSet::new()),
     });
     let (control, receiver) = mpsc::unbounded_channel();
     let handle = Handle { shared: Arc::clone(&shared), control, log_written: Mutex::new(Some(log_written)) };
@@ -198,7 +199,7 @@ pub(crate) fn warnings(shared: &Shared) -> Vec<String> {
     let mut warnings = Vec::new();
     if std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() && !shared.store.guarantees().between_hosts {
         warnings.push(format!(
-            "this looks like Kubernetes, but the instances of different pods cannot share {}: each may lead; use a store that hosts share",
+            "this looks like Kubernetes, but the instances of different pods cannot share `{}`: each may lead; use a store that hosts share",
             shared.address
         ));
     }
@@ -211,7 +212,7 @@ fn announce(elector: &Elector) {
     let declared = declared_groups();
     tracing::info!(
         target: "leader", instance = %status.instance,
-        "elector {} takes part in {} groups on {}", status.instance, status.groups.len(), status.store
+        "elector {} takes part in {} group(s) on {}", status.instance, status.groups.len(), status.store
     );
     for group in &status.groups {
         let name = group.group.as_str();
@@ -219,14 +220,16 @@ fn announce(elector: &Elector) {
             || "by configuration".to_owned(),
             |sites| sites.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
         );
-        match group.standing {
-            Standing::Leader => tracing::info!(target: "leader", group = name, "group {name} ({places}): leader"),
-            _ => {
-                let leader = group.leader.as_ref().map_or_else(|| "none known".to_owned(), ToString::to_string);
-                let left = group.remaining.unwrap_or_default().as_secs_f64();
-                tracing::info!(target: "leader", group = name, "group {name} ({places}): follower, leader {leader}, {left:.1} s left");
-            }
-        }
+        let known = match (&group.leader, group.remaining) {
+            (Some(leader), Some(left)) => format!("leader {leader}, {:.1} s left", left.as_secs_f64()),
+            _ => "no leader known".to_owned(),
+        };
+        let standing = match group.standing {
+            Standing::Leader => "leader".to_owned(),
+            Standing::Observer => format!("observed only, never leads here (Config::observe, LEADER_OBSERVE), {known}"),
+            _ => format!("follower, {known}"),
+        };
+        tracing::info!(target: "leader", instance = %status.instance, group = %name, "group {name} ({places}): {standing}");
     }
     for problem in &status.problems {
         let group = problem.group.as_ref().map_or("all groups", GroupName::as_str);

@@ -43,6 +43,23 @@ pub(crate) struct Shared {
     pub(crate) dropped_reports: Arc<AtomicU64>,
     /// Unknown groups that were asked for, each warned about once.
     pub(crate) strangers: Mutex<BTreeSet<String>>,
+    /// Jobs that are scheduled on this elector: none may be twice.
+    pub(crate) jobs: Mutex<BTreeSet<Arc<str>>>,
+}
+
+/// Names of jobs that are scheduled on an elector, for as long as this lives.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct JobClaim {
+    elector: Arc<Shared>,
+    names: Vec<Arc<str>>,
+}
+
+impl Drop for JobClaim {
+    fn drop(&mut self) {
+        let mut jobs = self.elector.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        jobs.retain(|job| !self.names.contains(job));
+    }
 }
 
 /// How far an elector has come.
@@ -454,6 +471,17 @@ impl Elector {
     /// Registers a body that is not gated; `None` once the shutdown has begun. It is waited for until the result is dropped.
     pub fn __begin_ungated(&self, what: &Arc<str>) -> Option<impl Send + Sync + use<>> {
         self.shared().ungated.begin(What::Named(Arc::clone(what)), false)
+    }
+
+    /// Keeps these names for one scheduler. The error names those that another one has.
+    pub fn __claim_jobs(&self, names: Vec<Arc<str>>) -> Result<JobClaim, Vec<Arc<str>>> {
+        let mut jobs = self.shared().jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken: Vec<_> = names.iter().filter(|name| jobs.contains(*name)).cloned().collect();
+        if !taken.is_empty() {
+            return Err(taken);
+        }
+        jobs.extend(names.iter().cloned());
+        Ok(JobClaim { elector: Arc::clone(&self.0.shared), names })
     }
 
     /// Whether annotated functions ask this elector everywhere, not only inside its scopes.

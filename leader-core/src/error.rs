@@ -281,7 +281,8 @@ pub enum StoreUrlError {
     },
     /// The store with this scheme is not part of this build.
     #[error(
-        "`{scheme}` needs the cargo feature `{feature}` of leader-core, which {since} offers; this build has none of it"
+        "a `{scheme}` URL needs the cargo feature `{feature}` of leader-core, which {since} offers and this build does not \
+         have; for the instances of one host there is `sqlite:///path`, and for a store of your own Config::with_store"
     )]
     NotBuiltIn {
         /// What precedes the colon.

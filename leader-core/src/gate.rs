@@ -196,7 +196,7 @@ impl CallSite {
                 target: "leader",
                 group = self.group,
                 "{} was skipped: no elector of this process takes part in group {}; call leader_core::bootstrap before it, \
-                 and see that it was not shut down",
+                 and see that it was not shut down; with Elector::start, call it inside of elector.scope(..), which tokio::spawn leaves",
                 self.site,
                 self.group,
             );

@@ -108,6 +108,7 @@ pub use work::RunningWork;
 /// What the attribute macros expand to. Not part of the stable API.
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::elector::JobClaim;
     pub use crate::entry::Entry;
     pub use crate::gate::{CallSite, OnLoss, Skipped};
     pub use crate::group::{GroupRegistration, Site};

@@ -62,6 +62,17 @@ pub enum JobProblem {
         /// The other.
         second: String,
     },
+    /// Another scheduler of this elector has the job: its ticks would run twice.
+    #[error(
+        "job `{job}` ({place}) is scheduled on this elector already, by another Scheduler; give all jobs and data to one, or \
+         stop the first"
+    )]
+    AlreadyScheduled {
+        /// The job.
+        job: String,
+        /// Where it was made.
+        place: String,
+    },
     /// A job's schedule or time zone.
     #[error("job `{job}` ({place}): {error}")]
     Schedule {

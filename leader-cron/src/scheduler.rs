@@ -29,8 +29,8 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// A scheduler whose jobs ask this elector who leads. Start one for each process: another would run every `#[cron]` a
-    /// second time.
+    /// A scheduler whose jobs ask this elector who leads. Start one for each elector: a job that is scheduled already is an
+    /// error of the [`start`](Self::start) of another, because its ticks would run twice.
     pub fn new(elector: &Elector) -> Self {
         Self { elector: elector.clone(), jobs: Vec::new(), data: Data::default(), problems: Vec::new() }
     }
@@ -104,6 +104,8 @@ impl Scheduler {
         if !problems.is_empty() {
             return Err(CronError::Invalid { problems });
         }
+        let names = jobs.iter().map(|job| Arc::from(job.name.as_str())).collect();
+        let claim = elector.__claim_jobs(names).map_err(|taken| already_scheduled(&jobs, &taken))?;
 
         let jobs: Vec<LiveJob> = jobs.into_iter().zip(&schedules).map(|(job, schedule)| live(job, schedule)).collect();
         let timetable = Timetable::new(schedules.clone(), now);
@@ -115,7 +117,7 @@ impl Scheduler {
         let engine = Engine { elector, scoped, data: Arc::new(data), jobs, bodies: Arc::new(Bodies::default()) };
         let engine = Arc::new(engine);
         drop(runtime.spawn(engine::wake(Arc::clone(&engine), timetable, SystemTime::now)));
-        Ok(Running::new(engine))
+        Ok(Running::new(engine, claim))
     }
 }
 
@@ -133,6 +135,12 @@ fn check_names(jobs: &[Job]) -> Vec<JobProblem> {
         }
     }
     problems
+}
+
+fn already_scheduled(jobs: &[Job], taken: &[Arc<str>]) -> CronError {
+    let twice = jobs.iter().filter(|job| taken.iter().any(|name| **name == *job.name));
+    let problem = |job: &Job| JobProblem::AlreadyScheduled { job: job.name.clone(), place: job.place.to_string() };
+    CronError::Invalid { problems: twice.map(problem).collect() }
 }
 
 fn check_groups(jobs: &[Job], known: &[GroupName]) -> Vec<JobProblem> {

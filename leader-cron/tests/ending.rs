@@ -208,3 +208,16 @@ async fn jobs_of_an_elector_that_has_ended_are_not_started() {
     let refused = Scheduler::new(&elector).start().unwrap_err();
     assert!(matches!(refused, CronError::ElectorEnded), "{refused}");
 }
+
+#[tokio::test]
+async fn a_job_is_scheduled_once_on_an_elector() {
+    let elector = FixedElector::leading(["twice"]);
+    let job = || Job::new("twice", EVERY_SECOND, |_| async {}).group("twice");
+    let first = Scheduler::new(&elector).job(job()).start().unwrap();
+    let error = Scheduler::new(&elector).job(job()).start().unwrap_err().to_string();
+    assert!(error.contains("`twice`") && error.contains("scheduled on this elector already"), "{error}");
+    first.stop(Duration::ZERO).await.unwrap();
+    let second = Scheduler::new(&elector).job(job()).start().unwrap();
+    drop(second);
+    drop(Scheduler::new(&elector).job(job()).start().unwrap());
+}

@@ -81,7 +81,7 @@ impl Drain {
         if self.unconfirmed.is_empty() {
             return Ok(self.released);
         }
-        let cause = "the store did not answer".to_owned();
+        let cause = "the log says why".to_owned();
         Err(DrainError::Unconfirmed { groups: self.unconfirmed.clone(), cause })
     }
 

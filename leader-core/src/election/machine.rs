@@ -250,7 +250,7 @@ impl Election {
                 }
             }
             (Kind::Release(term), Answer::Released | Answer::NotHeld) => {
-                notices.push(Notice::Released(term.unwrap_or_default(), true));
+                notices.extend(term.map(|term| Notice::Released(term, true)));
             }
             (Kind::Inspect, Answer::Inspected(found)) => self.inspected(now, found, notices),
             // A store that answers something else than was asked has confirmed nothing.
@@ -358,7 +358,8 @@ impl Election {
             Kind::Renew if self.rules.renewal_failure == RenewalFailure::DemoteAtOnce => {
                 self.demote(LossReason::RenewalFailed, notices);
             }
-            Kind::Release(term) => notices.push(Notice::Released(term.unwrap_or_default(), false)),
+            // Without a term it was only to make sure: nothing was believed in that could have been given back.
+            Kind::Release(term) => notices.extend(term.map(|term| Notice::Released(term, false))),
             // It may have been won: this incarnation never acquires again, so whatever it holds is to go.
             Kind::Acquire if self.standing == Standing::Withdrawn => self.to_release = Some(None),
             Kind::Acquire => self.unsure = true,
