@@ -65,8 +65,6 @@ pub struct Spawn {
     pub environment: Vec<(String, String)>,
     /// Nobody reads its standard output.
     pub blocked_stdout: bool,
-    /// The user that it runs as, if not ours.
-    pub user: Option<u32>,
 }
 
 impl Fleet {
@@ -129,7 +127,6 @@ impl Fleet {
             },
             environment: vec![("LEADER_INSTANCE_ID".to_owned(), label.to_owned())],
             blocked_stdout: false,
-            user: None,
         }
     }
 
@@ -158,10 +155,6 @@ impl Fleet {
         } else {
             let log = File::create(self.output(&label)).expect("the folder can be written");
             program.stdout(log);
-        }
-        if let Some(user) = plan.user {
-            use std::os::unix::process::CommandExt;
-            program.uid(user).gid(user);
         }
         let mut child = program.spawn().unwrap_or_else(|error| panic!("{:?} cannot be started: {error}", self.program));
         let stdin = child.stdin.take().expect("it is a pipe");
