@@ -65,10 +65,35 @@ pub enum OnLoss {
 }
 
 /// The process-wide place of one group.
-#[derive(Debug)]
-pub(crate) struct Slot {
-    pub(crate) view: LocalView,
-    cell: Mutex<Option<Arc<Cell>>>,
+#[derive(Debug, Default)]
+pub(crate) struct Slot(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// Who answers for this group.
+    cell: Option<Arc<Cell>>,
+    /// Until when the group is led.
+    deadline: Option<BootInstant>,
+    /// Each has a view of its own, so that a gate reads one word and follows no pointer.
+    sites: Vec<&'static CallSite>,
+}
+
+impl State {
+    fn is_answered_by(&self, cell: &Cell) -> bool {
+        self.cell.as_deref().is_some_and(|owner| std::ptr::eq(owner, cell))
+    }
+
+    fn show_all(&self) {
+        self.sites.iter().for_each(|site| self.show(site));
+    }
+
+    fn show(&self, site: &CallSite) {
+        match (&self.cell, self.deadline) {
+            (None, _) => site.view.unmanage(),
+            (Some(_), None) => site.view.follow(),
+            (Some(_), Some(deadline)) => site.view.lead_until(deadline),
+        }
+    }
 }
 
 impl Slot {
@@ -80,41 +105,47 @@ impl Slot {
         if let Some(slot) = slots.get(group) {
             return slot;
         }
-        let slot: &'static Self = Box::leak(Box::new(Self { view: LocalView::unmanaged(), cell: Mutex::new(None) }));
+        let slot: &'static Self = Box::leak(Box::default());
         slots.insert(group.to_owned(), slot);
         slot
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Arc<Cell>>> {
-        self.cell.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// From here on `cell` answers for this group.
     pub(crate) fn attach(&self, cell: &Arc<Cell>) {
-        let mut owner = self.lock();
-        *owner = Some(Arc::clone(cell));
-        // Under the lock, as every write of the view.
-        self.view.follow();
+        let mut state = self.lock();
+        (state.cell, state.deadline) = (Some(Arc::clone(cell)), None);
+        state.show_all();
     }
 
     /// `cell` answers no more: gates skip.
     pub(crate) fn detach(&self, cell: &Cell) {
-        let mut owner = self.lock();
-        if owner.as_deref().is_some_and(|o| std::ptr::eq(o, cell)) {
-            self.view.unmanage();
-            *owner = None;
+        let mut state = self.lock();
+        if state.is_answered_by(cell) {
+            (state.cell, state.deadline) = (None, None);
+            state.show_all();
         }
     }
 
     /// Writes the view, if `cell` still answers for this group.
     pub(crate) fn publish(&self, cell: &Cell, deadline: Option<BootInstant>) {
-        let owner = self.lock();
-        if owner.as_deref().is_some_and(|o| std::ptr::eq(o, cell)) {
-            match deadline {
-                Some(deadline) => self.view.lead_until(deadline),
-                None => self.view.follow(),
-            }
+        let mut state = self.lock();
+        if state.is_answered_by(cell) {
+            state.deadline = deadline;
+            state.show_all();
         }
+    }
+
+    /// From here on the view of `site` shows what this slot knows.
+    fn join(&self, site: &'static CallSite) {
+        let mut state = self.lock();
+        if !state.sites.iter().any(|known| std::ptr::eq(*known, site)) {
+            state.sites.push(site);
+        }
+        state.show(site);
     }
 }
 
@@ -123,6 +154,8 @@ impl Slot {
 pub struct CallSite {
     group: &'static str,
     site: Site,
+    /// Of the process's own elector. Unmanaged, too, until the slot knows of this place: then the gate asks it.
+    view: LocalView,
     slot: OnceLock<&'static Slot>,
     warned: AtomicBool,
 }
@@ -132,7 +165,7 @@ impl CallSite {
     #[must_use]
     pub const fn new(group: &'static str, site: Site) -> Self {
         assert!(is_valid(group), "a group is 1 to 64 ASCII letters, digits, `.`, `_` or `-`");
-        Self { group, site, slot: OnceLock::new(), warned: AtomicBool::new(false) }
+        Self { group, site, view: LocalView::unmanaged(), slot: OnceLock::new(), warned: AtomicBool::new(false) }
     }
 
     /// Asks the gate, and registers the work that is about to run. `None` on a follower: skip it.
@@ -153,23 +186,37 @@ impl CallSite {
         {
             return elector.cell_in_scope(self.group).view.look() == Look::Leader;
         }
-        self.slot().view.look() == Look::Leader
+        self.look() == Look::Leader
     }
 
     #[inline]
     fn enter_own(&'static self, on_loss: OnLoss) -> Option<Entry> {
-        let slot = self.slot();
-        match slot.view.look() {
+        match self.look() {
             Look::Leader => {
-                let cell = slot.lock().clone()?;
+                let cell = self.slot().lock().cell.clone()?;
                 cell.enter(What::Site(self.site), on_loss)
             }
             Look::Follower => None,
             Look::Unmanaged => {
-                self.unmanaged();
+                self.warn();
                 None
             }
         }
+    }
+
+    #[inline]
+    fn look(&'static self) -> Look {
+        match self.view.look() {
+            Look::Unmanaged => self.look_into_slot(),
+            known => known,
+        }
+    }
+
+    /// The first look, and each one while no elector answers.
+    #[cold]
+    fn look_into_slot(&'static self) -> Look {
+        self.slot().join(self);
+        self.view.look()
     }
 
     /// There is a scope or a claimed lease somewhere in this process, perhaps here.
@@ -183,14 +230,13 @@ impl CallSite {
         }
     }
 
-    #[inline]
     fn slot(&self) -> &'static Slot {
         self.slot.get_or_init(|| Slot::of(self.group))
     }
 
     /// Never fails open: without an elector nobody knows who leads.
     #[cold]
-    fn unmanaged(&self) -> bool {
+    fn warn(&self) {
         if !self.warned.swap(true, Ordering::Relaxed) {
             tracing::warn!(
                 target: "leader",
@@ -201,6 +247,5 @@ impl CallSite {
                 self.group,
             );
         }
-        false
     }
 }
