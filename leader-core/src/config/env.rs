@@ -9,8 +9,7 @@ use crate::error::ConfigError;
 const PREFIX: &str = "LEADER_";
 
 /// What means something. Whatever else begins like these is only warned about.
-const KEYS: [&str; 8] =
-    ["STORE", "GROUPS", "OBSERVE", "INSTANCE_ID", "TTL", "HEARTBEAT", "RETRY", "OPERATION_TIMEOUT"];
+const KEYS: [&str; 8] = ["STORE", "GROUPS", "OBSERVE", "INSTANCE_ID", "TTL", "HEARTBEAT", "RETRY", "OPERATION_TIMEOUT"];
 
 /// `variables` are handed in, so that a test need not change the process's own.
 pub(super) fn read(variables: impl Iterator<Item = (OsString, OsString)>) -> Result<Config, ConfigError> {
