@@ -436,6 +436,21 @@ async fn after_deadline_the_seat_is_taken_and_not_believed() {
 }
 
 #[tokio::test]
+async fn after_deadline_nobody_leads_beside_the_older_one_though_an_answer_was_lost_or_the_seat_given_back() {
+    let memory = MemoryStore::new();
+    let first = Elector::start(Config::with_store(memory.clone()).ttl(TTL).instance_id("worker-1")).await.unwrap();
+    let store = FaultyStore::new(memory.clone());
+    store.inject_times(1, Fault::LoseReply);
+    let short = Duration::from_millis(50);
+    let config = Config::with_store(store.clone()).ttl(TTL).instance_id("worker-1").reclaim(Reclaim::AfterDeadline);
+    let second = Elector::start(config.operation_timeout(short).retry(short).start_timeout(GRACE)).await.unwrap();
+    assert!(store.calls() >= 2 && !second.is_leader("default"));
+    second.drain(GRACE).await.unwrap();
+    let other = start(&memory).await;
+    assert!(first.is_leader("default") && !other.is_leader("default"));
+}
+
+#[tokio::test]
 async fn an_observer_knows_who_leads_and_never_does() {
     let store = MemoryStore::new();
     let observer = Elector::start(Config::with_store(store.clone()).ttl(TTL).observe_only()).await.unwrap();
