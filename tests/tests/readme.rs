@@ -1,4 +1,5 @@
 //! What the README says of the code is so.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::collections::BTreeSet;
 use std::fs;
