@@ -73,6 +73,16 @@ pub fn current() -> Option<Elector> {
     current.as_ref().and_then(|c| c.elector.clone()).filter(|e| e.0.shared.phase() < Phase::Stopped)
 }
 
+/// The process's own elector has ended: nothing of it is kept.
+pub(crate) fn forget(elector: &Elector) {
+    let mut current = current_slot();
+    let is_it = |c: &Current| c.elector.as_ref().is_some_and(|own| Arc::ptr_eq(&own.0, &elector.0));
+    let ended = current.take_if(|c| is_it(c));
+    // Dropped outside of the lock.
+    drop(current);
+    drop(ended);
+}
+
 struct Current {
     place: &'static Location<'static>,
     /// `None` while it starts.

@@ -62,6 +62,9 @@ impl Drop for JobClaim {
     }
 }
 
+/// So many unknown groups are warned about.
+const MOST_STRANGERS: usize = 1000;
+
 /// How far an elector has come.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Progress {
@@ -71,6 +74,8 @@ pub(crate) struct Progress {
     /// The store has answered once.
     pub(crate) contact: bool,
     pub(crate) last_error: Option<StoreError>,
+    /// How the shutdown ended.
+    pub(crate) outcome: Option<Result<bool, DrainError>>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -193,9 +198,11 @@ impl Elector {
         match self.shared().cell(group) {
             Ok(cell) => Some(cell),
             Err(unknown) => {
-                let strangers = self.shared().strangers.lock();
-                // Not under the lock: a log that is blocked, or asks an elector itself, must not hold up others.
-                let news = strangers.unwrap_or_else(PoisonError::into_inner).insert(group.to_owned());
+                let mut strangers = self.shared().strangers.lock().unwrap_or_else(PoisonError::into_inner);
+                // Names may come from outside: the first ones are enough to warn about.
+                let news = strangers.len() < MOST_STRANGERS && strangers.insert(group.to_owned());
+                // A log that is blocked, or asks an elector itself, must not hold up others.
+                drop(strangers);
                 if news {
                     tracing::warn!(target: "leader", group, "{unknown}");
                 }
@@ -339,10 +346,12 @@ impl Elector {
     /// # Cancel safety
     /// The shutdown goes on if the future is dropped.
     pub async fn shutdown(&self, grace: Duration) -> Result<(), DrainError> {
-        let outcome = self.ask(|reply| Control::Shutdown { grace, reply }).await;
+        // One that ends already cannot be asked, and need not be.
+        let _ = self.0.control.send(Control::Shutdown { grace });
         let mut progress = self.shared().progress.subscribe();
-        // The sender lives as long as this handle.
-        let _ = progress.wait_for(|p| p.phase >= Phase::Stopped).await;
+        // The sender lives as long as this handle. Every caller is told how it ended.
+        let outcome = progress.wait_for(|p| p.phase >= Phase::Stopped).await.ok().and_then(|p| p.outcome.clone());
+        crate::bootstrap::forget(self);
         // The last lines of the log; a log that is blocked must not hold up the exit.
         let written = self.0.log_written.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(written) = written {

@@ -53,16 +53,30 @@ pub fn lease() -> Option<Lease> {
     CONTEXT.try_with(|context| context.lease.clone()).ok()
 }
 
+/// What was entered for a body, as its own gate finds it.
+pub(crate) enum Claim {
+    /// Nothing was: the gate is asked as usual.
+    None,
+    /// The body runs under this entry.
+    Entered(Entry),
+    /// The lease ended before the body came to its gate: it must not begin, under no other lease either.
+    Ended,
+}
+
 /// What was entered for the body that is about to be gated, if it is of this group. Taken once: whatever else that body
 /// calls is gated again. From here on the gate says whether the work may be cancelled, as whoever entered cannot know it.
-pub(crate) fn claimed(group: &str, on_loss: OnLoss) -> Option<Entry> {
+pub(crate) fn claimed(group: &str, on_loss: OnLoss) -> Claim {
     let claim = |context: &Context| {
         let lease = Some(&context.lease).filter(|lease| lease.group().as_str() == group)?.clone();
         Some((lease, context.claim.take()?))
     };
-    let (lease, ticket) = CONTEXT.try_with(claim).ok().flatten()?;
+    let Some((lease, ticket)) = CONTEXT.try_with(claim).ok().flatten() else { return Claim::None };
+    if !lease.is_held() {
+        ticket.cancel();
+        return Claim::Ended;
+    }
     ticket.set_cancellable(on_loss == OnLoss::Cancel);
-    Some(Entry { lease, ticket })
+    Claim::Entered(Entry { lease, ticket })
 }
 
 /// Permission to run one piece of gated work: the gate said yes.

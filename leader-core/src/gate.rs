@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::cell::Cell;
 use crate::clock::BootInstant;
-use crate::entry::{Entry, claimed};
+use crate::entry::{Claim, Entry, claimed};
 use crate::group::{Site, is_valid};
 use crate::lease::{LocalView, Look};
 use crate::scope::{self, Special};
@@ -221,8 +221,10 @@ impl CallSite {
 
     /// There is a scope or a claimed lease somewhere in this process, perhaps here.
     fn enter_specially(&'static self, on_loss: OnLoss) -> Option<Entry> {
-        if let Some(entry) = claimed(self.group, on_loss) {
-            return Some(entry);
+        match claimed(self.group, on_loss) {
+            Claim::Entered(entry) => return Some(entry),
+            Claim::Ended => return None,
+            Claim::None => {}
         }
         match scope::current() {
             Some(elector) => elector.cell_in_scope(self.group).enter(What::Site(self.site), on_loss),

@@ -537,3 +537,25 @@ fn no_runtime_is_needed() {
     });
     assert!(told.recv().unwrap());
 }
+
+#[tokio::test]
+async fn every_caller_of_a_shutdown_is_told_how_it_ended() {
+    let elector = start(&MemoryStore::new()).await;
+    let (finish, work) = stubborn(&elector);
+    until_running(&elector).await;
+    let (first, second) = tokio::join!(elector.shutdown(NO_GRACE), elector.shutdown(GRACE));
+    assert!(matches!(first, Err(DrainError::StillRunning { .. })) && first == second, "{first:?} {second:?}");
+    finish.send(()).unwrap();
+    work.await.unwrap();
+}
+
+#[tokio::test]
+async fn who_does_not_lead_has_nothing_to_step_down_from_though_old_work_runs() {
+    let elector = leader_core::testing::FixedElector::leading(["default"]);
+    let (finish, work) = stubborn(&elector);
+    until_running(&elector).await;
+    elector.follow("default");
+    assert_eq!(elector.step_down("default").await, Ok(false));
+    finish.send(()).unwrap();
+    assert_eq!(work.await.unwrap(), Some(()));
+}

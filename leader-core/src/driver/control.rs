@@ -29,9 +29,9 @@ pub(crate) enum Control {
         group: usize,
         reply: oneshot::Sender<Result<Option<InstanceId>, InspectError>>,
     },
+    /// End; how it went is told to all who wait for the end.
     Shutdown {
         grace: Duration,
-        reply: oneshot::Sender<Result<bool, DrainError>>,
     },
     /// Dies, to see what becomes of the views.
     #[cfg(test)]
@@ -42,6 +42,11 @@ impl Driver {
     pub(super) fn control(&mut self, control: Control) {
         let now = self.shared.clock.now();
         match control {
+            // Work of a lease that was lost may still run; there is nothing to wait for.
+            Control::StepDown { group, reply, .. } if self.groups[group].election.view(now).is_none() => {
+                // The asker may have gone.
+                let _ = reply.send(Ok(false));
+            }
             Control::StepDown { group, grace, reply } => {
                 self.begin_drain(Drain::new(vec![group], Then::StepDown, now.saturating_add(grace), Some(reply)));
             }
@@ -49,7 +54,7 @@ impl Driver {
                 let all = (0..self.groups.len()).collect();
                 self.begin_drain(Drain::new(all, Then::StandAside, now.saturating_add(grace), Some(reply)));
             }
-            Control::Shutdown { grace, reply } => self.begin_shutdown(grace, Some(reply)),
+            Control::Shutdown { grace } => self.begin_shutdown(grace),
             Control::Resume => self.resume(now),
             Control::Inspect { group, reply } => self.inspect(group, reply),
             #[cfg(test)]

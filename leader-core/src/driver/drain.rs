@@ -86,12 +86,9 @@ impl Drain {
     }
 
     /// The elector ends: tells the asker what there is to tell.
-    pub(super) fn answer(mut self, groups: &[Group], shared: &Shared) {
-        let Some(reply) = self.reply.take() else { return };
+    pub(super) fn end(self, groups: &[Group], shared: &Shared) -> Result<bool, DrainError> {
         let running = still_running(&self, groups, shared);
-        let outcome = if running.is_empty() { self.outcome() } else { Err(DrainError::StillRunning { running }) };
-        // The asker may have gone.
-        let _ = reply.send(outcome);
+        if running.is_empty() { self.outcome() } else { Err(DrainError::StillRunning { running }) }
     }
 }
 
@@ -110,10 +107,10 @@ impl Driver {
     }
 
     /// Comes before any other drain: the elector ends.
-    pub(super) fn begin_shutdown(&mut self, grace: Duration, reply: Option<Reply>) {
+    pub(super) fn begin_shutdown(&mut self, grace: Duration) {
         let grace_ends = self.shared.clock.now().saturating_add(grace);
         let all = (0..self.groups.len()).collect();
-        let shutdown = Drain::new(all, Then::Withdraw, grace_ends, reply);
+        let shutdown = Drain::new(all, Then::Withdraw, grace_ends, None);
         self.start_deadline = None;
         self.shared.set_phase(Phase::Ending);
         // Whoever waits for another drain learns that the elector has ended, from its dropped reply.

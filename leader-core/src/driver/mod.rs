@@ -158,7 +158,7 @@ impl Driver {
                 control = self.control.recv(), if !self.shutting_down => match control {
                     Some(control) => self.control(control),
                     // The last handle is gone.
-                    None => self.begin_shutdown(std::time::Duration::ZERO, None),
+                    None => self.begin_shutdown(std::time::Duration::ZERO),
                 },
                 Some(announcement) = self.announcements.recv() => self.announced(&announcement),
                 () = idle.notified() => {}
@@ -345,17 +345,18 @@ impl Driver {
 
     fn tell_ended(&self, drain: Option<Drain>) {
         self.reporter.send(Report::Stopped);
-        if self.shared.progress.borrow().phase < Phase::Stopped {
-            self.shared.set_phase(Phase::Stopped);
-        }
-        if let Some(drain) = drain {
-            drain.answer(&self.groups, &self.shared);
-        }
+        let outcome = drain.map(|drain| drain.end(&self.groups, &self.shared));
+        self.shared.progress.send_modify(|p| {
+            p.phase = p.phase.max(Phase::Stopped);
+            p.outcome = outcome;
+        });
     }
 
     async fn disconnect(&self) {
         let patience = self.shared.timing.operation_timeout;
-        let farewell = self.shared.store.disconnect(self.shared.candidate.incarnation);
+        let (store, incarnation) = (Arc::clone(&self.shared.store), self.shared.candidate.incarnation);
+        // In a task of its own, like every call: a store that panics does not make a clean end a death.
+        let farewell = tokio::spawn(async move { store.disconnect(incarnation).await });
         // Whatever it says: nobody is left to act on it, and leases end by themselves.
         let _ = tokio::time::timeout(patience, farewell).await;
     }

@@ -64,7 +64,9 @@ pub enum RenewalFailure {
 #[non_exhaustive]
 pub enum Reclaim {
     /// Lead at once, under a new term. Whoever chooses a stable id says that no two live processes have it; if two do,
-    /// both may believe to lead until the older one's next renew, once.
+    /// both may believe to lead until the older one's next renew, once. Where the store cannot see that the older one is
+    /// dead, a release soon after such a take-over still leaves the group without a leader until the older lease would have
+    /// ended.
     #[default]
     AtOnce,
     /// Take the seat, and believe in it only when the older incarnation's lease would have ended: never two leaders,

@@ -45,6 +45,10 @@ pub type Answers = Vec<Result<Answer, StoreError>>;
 /// - A store that may have lost its memory answers [`Answer::Quarantined`] until every lease it may have forgotten has run
 ///   out.
 ///
+/// # Blocking
+/// The futures run on the driver's thread: one that blocks it holds up every group of the elector. Hand work that blocks to
+/// a thread of the store's own.
+///
 /// # Cancel safety
 /// The driver drops the future of a call that takes too long. What was sent by then may still be executed; what was not
 /// must not be sent any more.
