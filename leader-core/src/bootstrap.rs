@@ -13,10 +13,11 @@ use crate::clock::Clock;
 use crate::config::{Config, StoreChoice};
 use crate::driver::{self, report::Reporter};
 use crate::election::Rules;
-use crate::elector::{Elector, Handle, Phase, Progress, Shared};
+use crate::elector::{Elector, Handle};
 use crate::error::{ConfigError, StartError};
 use crate::group::{GroupName, declared_groups};
 use crate::identity::{Candidate, Incarnation};
+use crate::shared::{Phase, Progress, Shared};
 use crate::status::Standing;
 use crate::work::Work;
 

@@ -73,6 +73,7 @@ mod group;
 mod identity;
 mod lease;
 mod scope;
+mod shared;
 #[cfg(feature = "signal")]
 mod signal;
 mod status;
@@ -108,9 +109,9 @@ pub use work::RunningWork;
 /// What the attribute macros expand to. Not part of the stable API.
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::elector::JobClaim;
     pub use crate::entry::Entry;
     pub use crate::gate::{CallSite, OnLoss, Skipped};
     pub use crate::group::{GroupRegistration, Site};
+    pub use crate::shared::JobClaim;
     pub use inventory;
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
-use crate::elector::Shared;
+use crate::shared::Shared;
 
 /// How many scopes, and bodies with a claimed lease, exist in this process.
 static SPECIAL: AtomicUsize = AtomicUsize::new(0);

@@ -8,9 +8,9 @@ use tokio::task::{Id, JoinError};
 use super::{Connection, Driver, describe_panic};
 use crate::clock::BootInstant;
 use crate::election::{Event, Request, RequestNo};
-use crate::elector::Phase;
 use crate::error::{InspectError, StoreError};
 use crate::identity::InstanceId;
+use crate::shared::Phase;
 use crate::store::{Answer, Answers, Batch, Command, Op, Session};
 
 use super::report::Report;

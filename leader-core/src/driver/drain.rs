@@ -9,9 +9,9 @@ use super::report::Report;
 use super::{Driver, Group};
 use crate::clock::BootInstant;
 use crate::election::Event;
-use crate::elector::{Phase, Shared};
 use crate::error::DrainError;
 use crate::group::GroupName;
+use crate::shared::{Phase, Shared};
 use crate::work::RunningWork;
 
 type Reply = oneshot::Sender<Result<bool, DrainError>>;

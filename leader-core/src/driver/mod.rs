@@ -20,9 +20,9 @@ use tokio::task::JoinSet;
 use crate::cell::{Cell, Sighting};
 use crate::clock::BootInstant;
 use crate::election::{Election, Event, Failure, Notice, RequestNo, Rules};
-use crate::elector::{Phase, Shared};
 use crate::error::StoreError;
 use crate::lease::Term;
+use crate::shared::{Phase, Shared};
 use crate::store::{Announcement, Announcer};
 
 use call::{Call, Done};

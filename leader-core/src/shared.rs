@@ -1,0 +1,123 @@
+//! What an elector's driver and all its handles share.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::watch;
+
+use crate::cell::Cell;
+use crate::clock::Clock;
+use crate::config::Timing;
+use crate::error::{DrainError, StoreError, UnknownGroup};
+use crate::group::GroupName;
+use crate::identity::Candidate;
+use crate::store::LeaseStore;
+use crate::work::Work;
+
+/// One elector, without the way to ask it for anything.
+pub(crate) struct Shared {
+    pub(crate) candidate: Candidate,
+    pub(crate) store: Arc<dyn LeaseStore>,
+    pub(crate) address: String,
+    pub(crate) timing: Timing,
+    pub(crate) clock: Clock,
+    pub(crate) require_store: bool,
+    pub(crate) cells: BTreeMap<GroupName, Arc<Cell>>,
+    /// The groups that are only observed.
+    pub(crate) observed: BTreeSet<GroupName>,
+    /// Work that is not gated and is waited for all the same.
+    pub(crate) ungated: Arc<Work>,
+    pub(crate) progress: watch::Sender<Progress>,
+    pub(crate) dropped_reports: Arc<AtomicU64>,
+    /// Unknown groups that were asked for, each warned about once.
+    pub(crate) strangers: Mutex<BTreeSet<String>>,
+    /// Jobs that are scheduled on this elector: none may be twice.
+    pub(crate) jobs: Mutex<BTreeSet<Arc<str>>>,
+}
+
+/// Names of jobs that are scheduled on an elector, for as long as this lives.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct JobClaim {
+    elector: Arc<Shared>,
+    names: Vec<Arc<str>>,
+}
+
+impl JobClaim {
+    pub(crate) fn new(elector: Arc<Shared>, names: Vec<Arc<str>>) -> Self {
+        Self { elector, names }
+    }
+}
+
+impl Drop for JobClaim {
+    fn drop(&mut self) {
+        let mut jobs = self.elector.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        jobs.retain(|job| !self.names.contains(job));
+    }
+}
+
+/// How far an elector has come.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Progress {
+    pub(crate) phase: Phase,
+    /// Groups whose first round is over.
+    pub(crate) settled: usize,
+    /// The store has answered once.
+    pub(crate) contact: bool,
+    pub(crate) last_error: Option<StoreError>,
+    /// How the shutdown ended.
+    pub(crate) outcome: Option<Result<bool, DrainError>>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Phase {
+    #[default]
+    Starting,
+    Running,
+    Ending,
+    Stopped,
+    /// The store refused the connection.
+    Refused,
+    /// The store was required and not reached.
+    Unreachable,
+    /// The driver died.
+    Dead,
+}
+
+impl Shared {
+    pub(crate) fn set_phase(&self, phase: Phase) {
+        self.progress.send_modify(|p| p.phase = phase);
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        self.progress.borrow().phase
+    }
+
+    pub(crate) fn cell(&self, group: &str) -> Result<&Arc<Cell>, UnknownGroup> {
+        let unknown = || UnknownGroup { group: group.to_owned(), known: self.cells.keys().cloned().collect() };
+        self.cells.get(group).ok_or_else(unknown)
+    }
+
+    /// The cell of a group, asked for inside a scope of this elector.
+    ///
+    /// # Panics
+    /// If the elector has no such group: a test that silently skips what it wants to test is worse.
+    pub(crate) fn cell_in_scope(&self, group: &str) -> &Cell {
+        match self.cell(group) {
+            Ok(cell) => cell,
+            Err(unknown) => panic!("a gated function was called in the scope of an elector: {unknown}"),
+        }
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Elector")
+            .field("instance", &self.candidate.id)
+            .field("store", &self.address)
+            .field("groups", &self.cells.keys())
+            .finish_non_exhaustive()
+    }
+}
