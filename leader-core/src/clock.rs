@@ -1,7 +1,8 @@
 //! The clock that decides: it goes on while the machine is suspended, and nobody can set it.
 //!
-//! Linux, Android, OpenBSD: `CLOCK_BOOTTIME`. macOS, FreeBSD, NetBSD: `CLOCK_MONOTONIC`, which there counts suspended time.
-//! Elsewhere: [`std::time::Instant`], which on Windows counts it too. Wall clocks decide nothing.
+//! Linux, Android, OpenBSD: `CLOCK_BOOTTIME`. macOS: `CLOCK_MONOTONIC`, which there counts suspended time. FreeBSD has no clock
+//! that does, and of NetBSD we do not know: there it is `CLOCK_MONOTONIC` too, and a host must not be suspended while it leads.
+//! Elsewhere: [`std::time::Instant`], which on Windows counts it. Wall clocks decide nothing.
 
 use std::fmt;
 use std::time::Duration;
