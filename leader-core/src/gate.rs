@@ -181,12 +181,19 @@ impl CallSite {
     #[cfg(feature = "testing")]
     #[inline]
     pub fn is_leader(&'static self) -> bool {
-        if Special::any()
-            && let Some(elector) = scope::current()
-        {
-            return elector.cell_in_scope(self.group).view.look() == Look::Leader;
+        if Special::any() {
+            return self.is_leader_specially();
         }
         self.look() == Look::Leader
+    }
+
+    #[cfg(feature = "testing")]
+    #[inline(never)]
+    fn is_leader_specially(&'static self) -> bool {
+        match scope::current() {
+            Some(elector) => elector.cell_in_scope(self.group).view.look() == Look::Leader,
+            None => self.look() == Look::Leader,
+        }
     }
 
     #[inline]
@@ -219,7 +226,9 @@ impl CallSite {
         self.view.look()
     }
 
-    /// There is a scope or a claimed lease somewhere in this process, perhaps here.
+    /// There is a scope or a claimed lease somewhere in this process, perhaps here. Out of line: the usual way needs no room
+    /// on the stack for it.
+    #[inline(never)]
     fn enter_specially(&'static self, on_loss: OnLoss) -> Option<Entry> {
         match claimed(self.group, on_loss) {
             Claim::Entered(entry) => return Some(entry),
