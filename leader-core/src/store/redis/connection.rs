@@ -1,0 +1,88 @@
+//! What the store needs of a Redis client. Clients differ in what they do to a command after a disconnect, so each stands
+//! behind this, and the store's rules stand in one place.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+/// A boxed future of a client.
+pub(super) type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
+
+/// Makes links to one server, or to one set of servers that stand for each other. Nothing is opened before it is asked to.
+pub(super) trait Client: Send + Sync + 'static {
+    /// Opens a link for commands: connected, authenticated, in the right database. Its tasks run on the current runtime.
+    fn connect(&self, timeout: Duration) -> Pending<'_, Box<dyn Link>>;
+
+    /// Opens a link that listens to `channels`, and returns when the server has confirmed all of them. It restores itself
+    /// after a disconnect, for as long as the returned value lives: `heard` is told of each message, and of each time that
+    /// messages may have been lost. `timeout` is how long the opening may take, and how long a peer may be silent when it
+    /// is asked whether it is there.
+    fn subscribe(
+        &self,
+        channels: Vec<String>,
+        heard: Box<dyn Fn(Heard) + Send + Sync>,
+        timeout: Duration,
+    ) -> Pending<'_, Box<dyn Subscription>>;
+}
+
+/// A connection for commands.
+///
+/// Dropping it ends it at once: nothing that it had queued is sent any more. What is on the wire already may still be
+/// executed.
+pub(super) trait Link: Send + Sync + 'static {
+    /// Sends one command, and waits for its reply up to `timeout`.
+    ///
+    /// It is sent at most once. After any failure but [`Failure::Server`] the link is not to be trusted: drop it. The same
+    /// goes for a future that was dropped before it was ready.
+    fn run(&self, request: Request, timeout: Duration) -> Pending<'_, Reply>;
+}
+
+/// A subscription; dropping it ends it.
+pub(super) trait Subscription: Send + Sync + 'static {}
+
+/// One command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Request {
+    /// `EVALSHA`.
+    pub(super) name: &'static str,
+    /// All that follows the name.
+    pub(super) arguments: Vec<String>,
+    /// A key whose slot says which server of a cluster is meant; any server if there is none.
+    pub(super) key: Option<String>,
+}
+
+/// A reply that is no error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Reply {
+    Nil,
+    Integer(i64),
+    Text(String),
+    List(Vec<Reply>),
+}
+
+/// What a subscription tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// A message on this channel.
+    Message { channel: String },
+    /// The subscription was interrupted and stands again: messages may have been lost.
+    Gap,
+}
+
+/// Why there is no reply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// There is no connection, or it ended: what the system said. Whether the command was executed is unknown.
+    Unreachable(String),
+    /// Nothing came in time. Whether the command was executed, or will be, is unknown.
+    TimedOut,
+    /// The server's error, as it is: `NOPERM this user has no permissions …`.
+    Server(String),
+    /// The connection will not come about without a change on either side, such as a certificate that is not trusted.
+    Impossible {
+        /// What was found.
+        cause: String,
+        /// What to do.
+        advice: String,
+    },
+}
