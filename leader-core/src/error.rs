@@ -113,6 +113,17 @@ pub enum ConfigError {
     /// A store's address.
     #[error(transparent)]
     StoreUrl(#[from] StoreUrlError),
+    /// What the names of the keys should begin with.
+    #[error(
+        "`{prefix}` cannot be a prefix of keys: {reason}; use 1 to 128 printable ASCII characters without blanks, braces and \
+         globs, such as `leader:`"
+    )]
+    Prefix {
+        /// Its begin.
+        prefix: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A clock that is moved by hand cannot serve the whole process.
     #[error("an elector with a manual clock cannot be bootstrapped; start it with Elector::start and use its scope")]
     ManualClock,
