@@ -70,7 +70,7 @@ impl Default for StoreOptions {
 }
 
 impl StoreOptions {
-    fn check(&self) -> Result<(), ConfigError> {
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
         let prefix = &self.prefix;
         let reason = if prefix.is_empty() {
             "it is empty".to_owned()

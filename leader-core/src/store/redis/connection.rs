@@ -51,6 +51,13 @@ pub(super) struct Request {
     pub(super) key: Option<String>,
 }
 
+impl Request {
+    /// A command without arguments.
+    pub(super) fn bare(name: &'static str) -> Self {
+        Self { name, arguments: Vec::new(), key: None }
+    }
+}
+
 /// A reply that is no error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Reply {

@@ -4,8 +4,10 @@
 //! ([`script`], `scripts/*.lua`), which also finds out whether the server may have lost its memory. What a client library
 //! must do, and must not, is in [`connection`]; how a link is replaced, in [`session`].
 
+mod address;
 mod connection;
 mod failure;
+mod fred;
 mod keys;
 mod script;
 mod session;
@@ -15,12 +17,14 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use self::address::Address;
 use self::connection::{Client, Failure};
+use self::fred::FredClient;
 use self::keys::Keys;
 use self::session::Session;
 use super::{Answers, Batch, Command, Guarantees, LeaseStore, StoreFuture};
 use crate::config::{FreshStore, StoreOptions};
-use crate::error::StoreError;
+use crate::error::{ConfigError, StoreError, StoreUrlError};
 use crate::identity::Incarnation;
 
 /// Leases in a Redis server, for instances on any number of hosts (feature `redis`, on by default). Redis 6.2 or newer.
@@ -40,19 +44,84 @@ use crate::identity::Incarnation;
 /// - Two limits: an operator who deletes the lease key, and a jump of the server's own clock, can give two leaders until the
 ///   older one's next renew. And if that clock was set back while the server lost its memory, and the only instance that
 ///   knew the last term is silent, a term can come twice.
+///
+/// ```
+/// use leader_core::store::{LeaseStore, RedisStore};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let store = RedisStore::new("redis://user:secret@cache.internal/2")?;
+/// assert_eq!(store.address(), "redis://***@cache.internal:6379/2");
+/// assert!(store.guarantees().between_hosts);
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
 pub struct RedisStore(Arc<Inner>);
 
+#[derive(Clone)]
 struct Inner {
     client: Arc<dyn Client>,
     address: String,
     keys: Keys,
     options: StoreOptions,
     script: Arc<str>,
-    sessions: Mutex<HashMap<Incarnation, Arc<Session>>>,
+    sessions: Sessions,
 }
 
+type Sessions = Arc<Mutex<HashMap<Incarnation, Arc<Session>>>>;
+
 impl RedisStore {
+    /// The store in the server that `url` names: `redis://[user][:password@]host[:port][/database]`, or `rediss://…` for
+    /// TLS (feature `redis-tls`). Nothing is opened yet.
+    ///
+    /// # Errors
+    /// [`StoreUrlError`] says which part of the URL is wrong; it never shows a password.
+    pub fn new(url: &str) -> Result<Self, StoreUrlError> {
+        Self::open(url, &StoreOptions::default())
+    }
+
+    pub(crate) fn open(url: &str, options: &StoreOptions) -> Result<Self, StoreUrlError> {
+        let address = Address::parse(url)?;
+        Ok(Self(Arc::new(Inner {
+            address: address.to_string(),
+            client: Arc::new(FredClient::new(address)),
+            keys: Keys::new(&options.prefix),
+            options: options.clone(),
+            script: script::TEXT.into(),
+            sessions: Sessions::default(),
+        })))
+    }
+
+    /// What to think of a group without a record.
+    #[must_use]
+    pub fn fresh_store(self, fresh: FreshStore) -> Self {
+        self.with(|inner| inner.options.fresh_store = fresh)
+    }
+
+    /// See [`Config::shortest_quarantine`](crate::Config::shortest_quarantine).
+    #[must_use]
+    pub fn shortest_quarantine(self, shortest: Duration) -> Self {
+        self.with(|inner| inner.options.shortest_quarantine = shortest)
+    }
+
+    /// What the names of the keys begin with, `leader:` by default.
+    ///
+    /// # Errors
+    /// [`ConfigError::Prefix`] with the reason.
+    pub fn prefix(self, prefix: &str) -> Result<Self, ConfigError> {
+        let options = StoreOptions { prefix: prefix.to_owned(), ..self.0.options.clone() };
+        options.check()?;
+        Ok(self.with(|inner| {
+            inner.keys = Keys::new(prefix);
+            inner.options = options;
+        }))
+    }
+
+    fn with(self, change: impl FnOnce(&mut Inner)) -> Self {
+        let mut inner = Arc::unwrap_or_clone(self.0);
+        change(&mut inner);
+        Self(Arc::new(inner))
+    }
+
     fn sessions(&self) -> MutexGuard<'_, HashMap<Incarnation, Arc<Session>>> {
         // Held for a look or an assignment only: a poisoned one is whole.
         self.0.sessions.lock().unwrap_or_else(PoisonError::into_inner)
