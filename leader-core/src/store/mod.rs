@@ -5,6 +5,8 @@
 //! [`Config::with_store`](crate::Config::with_store); [`testing::conformance`](crate::testing) proves it (feature `testing`).
 
 pub(crate) mod memory;
+#[cfg(feature = "redis")]
+pub(crate) mod redis;
 mod rules;
 #[cfg(feature = "sqlite")]
 mod sqlite;

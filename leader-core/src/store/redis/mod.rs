@@ -9,6 +9,8 @@ mod failure;
 mod keys;
 mod script;
 mod session;
+#[cfg(feature = "testing")]
+pub(crate) mod testing;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -53,6 +55,22 @@ struct Inner {
 }
 
 impl RedisStore {
+    /// This store with a rule of its script broken, so that a checker can show that it would notice.
+    #[cfg(feature = "testing")]
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_script_flaw(&self, flaw: testing::Flaw) -> Self {
+        let Inner { client, address, keys, options, script, .. } = &*self.0;
+        Self(Arc::new(Inner {
+            client: Arc::clone(client),
+            address: address.clone(),
+            keys: keys.clone(),
+            options: options.clone(),
+            script: flaw.in_script(script).into(),
+            sessions: Mutex::default(),
+        }))
+    }
+
     fn sessions(&self) -> MutexGuard<'_, HashMap<Incarnation, Arc<Session>>> {
         // Held for a look or an assignment only: a poisoned one is whole.
         self.0.sessions.lock().unwrap_or_else(PoisonError::into_inner)
