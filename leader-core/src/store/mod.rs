@@ -6,7 +6,7 @@
 
 pub(crate) mod memory;
 #[cfg(feature = "redis")]
-mod redis;
+pub(crate) mod redis;
 mod rules;
 #[cfg(feature = "sqlite")]
 mod sqlite;

@@ -46,7 +46,9 @@ fn advice(error: &str, keys: &Keys) -> Option<String> {
              or delete the key if nobody needs it"
         }
         "READONLY" => "this is a replica: name the primary in the URL",
-        "MISCONF" => "the server cannot write its snapshot, and accepts no writes: see its log, and make room on its disk",
+        "MISCONF" => {
+            "the server cannot write its snapshot, and accepts no writes: see its log, and make room on its disk"
+        }
         "OOM" => {
             "the server's memory is full: raise maxmemory, or free memory. A lease that is held is renewed, a new one is \
              not given"
@@ -103,7 +105,8 @@ mod tests {
 
     #[test]
     fn what_may_pass_is_tried_again() {
-        for error in ["LOADING Redis is loading", "BUSY Redis is busy running a script", "ERR max number of clients reached"]
+        for error in
+            ["LOADING Redis is loading", "BUSY Redis is busy running a script", "ERR max number of clients reached"]
         {
             assert!(!of(error).is_permanent(), "{error}");
         }

@@ -11,6 +11,8 @@ mod fred;
 mod keys;
 mod script;
 mod session;
+#[cfg(feature = "testing")]
+pub(crate) mod testing;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -120,6 +122,14 @@ impl RedisStore {
         let mut inner = Arc::unwrap_or_clone(self.0);
         change(&mut inner);
         Self(Arc::new(inner))
+    }
+
+    /// This store with a rule of its script broken, so that a checker can show that it would notice.
+    #[cfg(feature = "testing")]
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_script_flaw(self, flaw: testing::Flaw) -> Self {
+        self.with(|inner| inner.script = flaw.in_script(&inner.script).into())
     }
 
     fn sessions(&self) -> MutexGuard<'_, HashMap<Incarnation, Arc<Session>>> {

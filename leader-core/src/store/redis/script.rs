@@ -74,9 +74,10 @@ fn answer(reply: Reply) -> Option<Result<Answer, String>> {
             older_lease: Duration::from_millis(integer(older)?),
         }),
         ("held", rest) => Answer::Held(held(rest)?),
-        ("quarantined", [left, reason]) => {
-            Answer::Quarantined { remaining: Duration::from_millis(integer(left)?), reason: self::reason(text(reason)?) }
-        }
+        ("quarantined", [left, reason]) => Answer::Quarantined {
+            remaining: Duration::from_millis(integer(left)?),
+            reason: self::reason(text(reason)?),
+        },
         ("renewed", []) => Answer::Renewed,
         ("lost", [duplicate]) => Answer::Lost { duplicate: integer(duplicate)? != 0 },
         ("released", []) => Answer::Released,
