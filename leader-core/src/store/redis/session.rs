@@ -19,8 +19,8 @@ pub(super) struct Session {
     /// The last link has failed, and no call has been answered since.
     failing: AtomicBool,
     announcer: Announcer,
-    /// Ends with the session. `None`: the server does not permit it.
-    _subscription: Option<Box<dyn Subscription>>,
+    /// Ends with the session. If the server does not permit it: what it said.
+    subscription: Result<Box<dyn Subscription>, String>,
 }
 
 /// A link, and the name under which its server knows the script.
@@ -54,9 +54,9 @@ impl Session {
         );
         let opened = opened?;
         let subscription = match subscribed {
-            Ok(subscription) => Some(subscription),
+            Ok(subscription) => Ok(subscription),
             // Without it a release is noticed when the lease would have ended.
-            Err(Failure::Server(_)) => None,
+            Err(Failure::Server(error)) => Err(error),
             Err(failure) => return Err(failure),
         };
         Ok(Self {
@@ -66,8 +66,13 @@ impl Session {
             opening: tokio::sync::Mutex::new(()),
             failing: AtomicBool::new(false),
             announcer: asked.announcer,
-            _subscription: subscription,
+            subscription,
         })
+    }
+
+    /// Why nobody listens to releases, if nobody does.
+    pub(super) fn deaf(&self) -> Option<&str> {
+        self.subscription.as_ref().err().map(String::as_str)
     }
 
     /// Runs the script on these arguments, on a new link if the last one has failed. `key`: one of those that it touches.
