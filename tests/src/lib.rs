@@ -6,6 +6,7 @@ pub mod gate;
 pub mod model;
 #[cfg(unix)]
 pub mod process;
+pub mod script;
 pub mod sim;
 
 /// The programs in the README are compiled.

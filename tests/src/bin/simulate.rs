@@ -30,7 +30,7 @@ cargo run --release -p leader-tests --bin simulate -- [OPTIONS]
   --twins            the first two instances have one id, and both live (safe with --after-deadline only)
   --variant NAME     breaks a rule on purpose, and stops at the first seed that shows it; one of
                      deadline-from-reply, wall-clock, no-guard, no-deadline, renew-by-value, late-reply,
-                     no-quarantine, one-quarantine, forget-older
+                     no-quarantine, one-quarantine, forget-older, no-until
   --exhaustive       no simulation, but every interleaving of two instances within bounds, one scenario after another
   --patience S       ends each exhaustive search after so many seconds (default 120)
   --jobs N           threads (default: all)

@@ -146,7 +146,7 @@ impl<'a> World<'a> {
             quiet_from: end.saturating_sub(10 * longest),
             agenda: Agenda::new(),
             instances: Vec::new(),
-            store: Store::new(shortest_quarantine, settings.flaws()),
+            store: Store::new(shortest_quarantine, settings.flaw()),
             store_state: StoreState::Up,
             // About the microseconds since 1970, so that terms look as they do in life.
             store_clock: Clock::new(1_700_000_000_000_000_000, store_ppm).wall(),

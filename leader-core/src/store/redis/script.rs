@@ -102,7 +102,7 @@ fn held(fields: &[Reply]) -> Option<Held> {
     })
 }
 
-fn reason(code: &str) -> &'static str {
+pub(super) fn reason(code: &str) -> &'static str {
     match code {
         "server" => "the server is another one than before, or was restarted, and may have lost leases",
         "lease" => "the lease vanished before its end, without a release: its holder may still lead",

@@ -22,6 +22,12 @@ pub fn answers(reply: Reply, commands: usize) -> Option<Vec<Result<Answer, Strin
     super::script::answers(reply, commands)
 }
 
+/// What a quarantine's reason means that the script calls `server`, `record` or `lease`.
+#[must_use]
+pub fn reason(code: &str) -> &'static str {
+    super::script::reason(code)
+}
+
 /// A rule of the script that is broken on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Flaw {

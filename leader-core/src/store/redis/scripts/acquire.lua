@@ -6,6 +6,14 @@ local function acquire(command)
     group.highest = command.floor
     changes.highest = text(group.highest)
   end
+  if group.recorded then
+    -- Also the lease is cut to what it can have been set to; unless it is of somebody who keeps no record, and whose ttl
+    -- nobody knows.
+    local left = remaining(command)
+    if not left or left > longest - now then
+      redis.call('PEXPIRE', command.lease, longest - now)
+    end
+  end
 
   local seated_elsewhere
   if not group.value or group.own then
@@ -20,10 +28,6 @@ local function acquire(command)
   end
   if seated_elsewhere then
     write(command, changes)
-    local left = remaining(command)
-    if group.recorded and (not left or left > longest - now) then
-      redis.call('PEXPIRE', command.lease, longest - now)
-    end
     return {'held', holder(command, group)}
   end
 
