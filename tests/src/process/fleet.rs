@@ -10,10 +10,11 @@ use std::thread;
 use std::time::Duration;
 
 use leader_examples::history::{History, Tail};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::locks::is_writing;
+use super::signals;
 use super::talk::{Command, Options, Told};
 use super::usage::Usage;
 
@@ -255,8 +256,7 @@ impl Fleet {
     pub fn stop(&mut self, label: &str) {
         let pid = self.pid(label);
         self.until(&format!("{label} is stopped outside of a transaction"), |_| {
-            kill_process(pid, Signal::STOP).expect("it is a child that was not waited for");
-            waitid(WaitId::Pid(pid), WaitIdOptions::STOPPED).expect("it is a child that was not waited for");
+            signals::stop(pid);
             if !is_writing(pid.as_raw_nonzero().get().unsigned_abs()) {
                 return Some(());
             }

@@ -1,19 +1,14 @@
 //! Watching nodes: what they tell, what they log, and what that must never show.
 
 use std::fmt::Write as _;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use leader_core::BootInstant;
 use leader_examples::history::{History, View};
 
 use super::fleet::Fleet;
+use super::patience::{LOOK, PATIENCE};
 use super::talk::{Command, Told};
-
-/// How long anything is waited for: far longer than it takes, so that a busy machine fails no test.
-pub const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Between two looks at logs that grow.
-const LOOK: Duration = Duration::from_millis(5);
 
 /// Who leads a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
