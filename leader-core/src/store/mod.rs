@@ -17,6 +17,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
+use crate::doctor::Finding;
 use crate::error::StoreError;
 use crate::group::GroupName;
 use crate::identity::{Candidate, Incarnation, InstanceId};
@@ -77,6 +78,19 @@ pub trait LeaseStore: Send + Sync + 'static {
     /// failure of a single command.
     fn execute(&self, batch: Batch) -> StoreFuture<'_, Answers>;
 
+    /// Looks for what is unsafe or broken about the store itself and about the records of these groups, and changes
+    /// nothing. Called after a [`connect`](Self::connect) that went well, once by itself, and when
+    /// [`Elector::doctor`](crate::Elector::doctor) is. What could not be looked at is a finding of its own.
+    ///
+    /// Batches go on meanwhile: none of them may have to wait for it. The default finds nothing.
+    ///
+    /// # Errors
+    /// Nothing at all could be looked at.
+    fn examine(&self, examination: Examination) -> StoreFuture<'_, Vec<Finding>> {
+        drop(examination);
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
     /// The elector with this incarnation has ended: forget its announcer and whatever was opened for it.
     fn disconnect(&self, incarnation: Incarnation) -> StoreFuture<'_, ()>;
 }
@@ -114,6 +128,19 @@ pub struct Batch {
     /// What to do.
     pub commands: Vec<Command>,
     /// How long the call may take, from now; past that the driver drops it.
+    pub timeout: Duration,
+}
+
+/// What [`LeaseStore::examine`] is asked to look at.
+#[derive(Debug, Clone)]
+pub struct Examination {
+    /// Who asks: what it holds itself is nothing strange.
+    pub candidate: Candidate,
+    /// The groups whose records to look at, each once and in order.
+    pub groups: Vec<GroupName>,
+    /// The asker's ttl.
+    pub ttl: Duration,
+    /// How long it may take in all, from now; past that the driver drops it, and what was found by then is lost.
     pub timeout: Duration,
 }
 
