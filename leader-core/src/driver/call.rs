@@ -11,6 +11,7 @@ use crate::clock::BootInstant;
 use crate::doctor::Finding;
 use crate::election::{Event, Request, RequestNo};
 use crate::error::{InspectError, StoreError};
+use crate::group::declared_groups;
 use crate::identity::InstanceId;
 use crate::shared::Phase;
 use crate::store::{Answer, Answers, Batch, Command, Op, Session};
@@ -41,7 +42,8 @@ impl Driver {
         let store = self.shared.store.clone();
         let session = Session {
             candidate: self.shared.candidate.clone(),
-            groups: self.shared.cells.keys().cloned().collect(),
+            groups: self.shared.cells.keys().map(|group| (group.clone(), gated_by(group.as_str()))).collect(),
+            program: program(),
             announcer: self.announcer.clone(),
             timeout: self.shared.timing.operation_timeout,
         };
@@ -228,6 +230,18 @@ impl Failures {
             None => self.news.push((index, 1, error)),
         }
     }
+}
+
+/// The functions of this program that a group gates.
+fn gated_by(group: &str) -> Vec<String> {
+    let sites = declared_groups().remove(group).unwrap_or_default();
+    sites.iter().map(|site| format!("{}::{}", site.module, site.function)).collect()
+}
+
+/// What people call this program.
+fn program() -> String {
+    let file = std::env::current_exe().ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+    file.unwrap_or_else(|| "an unnamed program".to_owned())
 }
 
 fn inspected(done: Done) -> Result<Option<InstanceId>, InspectError> {

@@ -1,8 +1,10 @@
 //! The script by itself, and with a rule left out on purpose, for simulations and models.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use super::keys::Keys;
+use super::script::Common;
 use crate::store::{Answer, Command};
 
 pub use super::connection::Reply;
@@ -13,7 +15,8 @@ pub const TEXT: &str = super::script::TEXT;
 /// What follows the script's name in a call: the number of keys, the keys, the arguments.
 #[must_use]
 pub fn arguments(commands: &[Command], prefix: &str, shortest: Duration, trusts_fresh: bool) -> Vec<String> {
-    super::script::arguments(commands, &Keys::new(prefix), shortest, trusts_fresh)
+    let (keys, jobs) = (&Keys::new(prefix), &HashMap::new());
+    super::script::arguments(commands, Common { keys, shortest_quarantine: shortest, trusts_fresh, jobs })
 }
 
 /// The answers of a call; each is one, or the server's error for that command alone. `None`: it is none of the script's.

@@ -60,6 +60,7 @@ local function acquire(command)
   local term = text(math.max(group.highest + 1, now_us))
   changes.term, changes.highest, changes.id, changes.incarnation = term, term, command.id, command.incarnation
   changes.ttl, changes['until'], changes.older = text(lasts), text(now + lasts), text(group.older)
+  changes.jobs = command.jobs
   write(command, changes)
   return {'won', term, in_quarantine and 1 or 0, older}
 end

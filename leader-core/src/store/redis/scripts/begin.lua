@@ -3,7 +3,7 @@
 --
 -- Numbers that leave Lua go through `text`: `..` and tostring() round large ones.
 
-local WIDTH = 8
+local WIDTH = 9
 -- Above it not every whole number can be told from the next one.
 local MOST = 9007199254740991
 
