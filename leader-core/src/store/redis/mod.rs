@@ -4,6 +4,8 @@
 mod address;
 mod connection;
 mod fred;
+#[cfg(test)]
+mod tests;
 
 use crate::error::StoreUrlError;
 
