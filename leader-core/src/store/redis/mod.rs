@@ -14,6 +14,8 @@ mod script;
 mod session;
 #[cfg(feature = "testing")]
 pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::fmt;
