@@ -107,7 +107,8 @@ impl Server {
     }
 
     fn try_call(&mut self, arguments: &[String]) -> Result<Reply, String> {
-        let (name, rest) = arguments.split_first().ok_or("ERR Please specify at least one argument for this redis.call()")?;
+        let (name, rest) =
+            arguments.split_first().ok_or("ERR Please specify at least one argument for this redis.call()")?;
         let name = name.to_ascii_uppercase();
         let arity: (usize, usize) = match name.as_str() {
             "TIME" => (0, 0),
@@ -124,7 +125,9 @@ impl Server {
             return Err("ERR Wrong number of args calling Redis command from script".to_owned());
         }
         if self.troubles.denied.contains(&name.as_str()) {
-            return Err("NOPERM this user has no permissions to run the '".to_owned() + &name.to_lowercase() + "' command");
+            return Err("NOPERM this user has no permissions to run the '".to_owned()
+                + &name.to_lowercase()
+                + "' command");
         }
         if ["SET", "PEXPIRE", "PERSIST", "DEL", "HSET", "RPUSH"].contains(&name.as_str()) {
             if self.troubles.replica {
@@ -182,7 +185,9 @@ impl Server {
                 let had_end = self.entry(key).is_some_and(|entry| entry.end.take().is_some());
                 Reply::Integer(had_end.into())
             }
-            ("DEL", keys) => Reply::Integer(keys.iter().filter(|key| self.delete(key) == Reply::Integer(1)).count() as i64),
+            ("DEL", keys) => {
+                Reply::Integer(keys.iter().filter(|key| self.delete(key) == Reply::Integer(1)).count() as i64)
+            }
             ("HMGET", [key, fields @ ..]) => {
                 let hash = match self.entry(key) {
                     None => None,
@@ -190,7 +195,9 @@ impl Server {
                     Some(_) => return Err(WRONG_TYPE.to_owned()),
                 };
                 let field = |name| hash.as_ref().and_then(|hash| hash.get(name));
-                Reply::List(fields.iter().map(|name| field(name).map_or(Reply::Nil, |f| Reply::Text(f.clone()))).collect())
+                Reply::List(
+                    fields.iter().map(|name| field(name).map_or(Reply::Nil, |f| Reply::Text(f.clone()))).collect(),
+                )
             }
             ("HSET", [key, pairs @ ..]) if pairs.len().is_multiple_of(2) => {
                 let Value::Hash(hash) = self.entry_or(key, Value::Hash(BTreeMap::new())) else {
