@@ -1,5 +1,6 @@
 //! The script and the model side by side: whatever happens, they answer the same.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -15,51 +16,56 @@ use crate::sim::store::{Data, Store};
 /// The model's name for a server that does not tell who it is.
 const HIDDEN: u32 = u32::MAX;
 
-/// Where the two part.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Difference {
-    /// At which step of the course.
-    pub step: usize,
-    /// In what.
-    pub what: String,
+/// A course, gone through with both.
+#[derive(Debug, Clone, Default)]
+pub struct Comparison {
+    /// How often each kind of answer came.
+    pub answers: BTreeMap<&'static str, u64>,
+    /// At which step they parted, and how.
+    pub difference: Option<(usize, String)>,
 }
 
-/// Goes through a course with both, up to the first difference. Returns it, and the number of commands up to there.
+/// Goes through a course with both, up to the first difference; the script may have a flaw that the model has not.
 ///
 /// The server's keys end as early as the model's: one millisecond before they do in Redis.
 #[must_use]
-pub fn compare(course: &Course, flaw: Option<Flaw>) -> (Option<Difference>, u64) {
-    let mut pair = Pair::new(course, flaw);
-    for (step, what) in course.steps.iter().enumerate() {
-        if let Err(what) = pair.take(what) {
-            return (Some(Difference { step, what }), pair.commands);
-        }
-    }
-    (None, pair.commands)
+pub fn compare(course: &Course, of_script: Option<Flaw>, of_model: Option<Flaw>) -> Comparison {
+    let mut pair = Pair::new(course, of_script, of_model);
+    let parts = |(step, what)| Some((step, pair.take(what).err()?));
+    let difference = course.steps.iter().enumerate().find_map(parts);
+    Comparison { answers: pair.answers, difference }
 }
 
 /// The shortest course that is found to show a difference, by leaving out what is not needed for one.
 #[must_use]
-pub fn shortest(mut course: Course, flaw: Option<Flaw>) -> Course {
-    let differs = |steps: &[Step]| compare(&Course { steps: steps.to_vec(), ..course.clone() }, flaw).0;
-    let mut steps = course.steps.clone();
-    let mut chunk = steps.len();
+pub fn shortest(mut course: Course, of_script: Option<Flaw>, of_model: Option<Flaw>) -> Course {
+    let mut chunk = course.steps.len();
     while chunk > 0 {
         let mut from = 0;
-        while from < steps.len() {
-            let mut fewer = steps.clone();
-            fewer.drain(from..(from + chunk).min(steps.len()));
-            match differs(&fewer) {
-                Some(difference) => {
-                    fewer.truncate(difference.step + 1);
-                    steps = fewer;
+        while from < course.steps.len() {
+            let mut fewer = course.clone();
+            fewer.steps.drain(from..(from + chunk).min(course.steps.len()));
+            match compare(&fewer, of_script, of_model).difference {
+                Some((step, _)) => {
+                    fewer.steps.truncate(step + 1);
+                    course = fewer;
                 }
                 None => from += chunk,
             }
         }
         chunk /= 2;
     }
-    course.steps = steps;
+    for step in 0..course.steps.len() {
+        let Step::Batch(asks) = &course.steps[step] else { continue };
+        for ask in asks.clone() {
+            let mut simpler = course.clone();
+            simpler.steps[step] = Step::Batch(vec![ask]);
+            if compare(&simpler, of_script, of_model).difference.is_some() {
+                course = simpler;
+                break;
+            }
+        }
+    }
     course
 }
 
@@ -82,20 +88,21 @@ struct Pair {
     now: u64,
     /// What each candidate was given in each group.
     won: [[Vec<Term>; CANDIDATES.len()]; GROUPS],
-    last_won: [Term; GROUPS],
-    commands: u64,
+    /// Who was given a lease last in each group, and which.
+    last_won: [(usize, Term); GROUPS],
+    answers: BTreeMap<&'static str, u64>,
 }
 
 impl Pair {
-    fn new(course: &Course, flaw: Option<Flaw>) -> Self {
+    fn new(course: &Course, of_script: Option<Flaw>, of_model: Option<Flaw>) -> Self {
         let shortest = Duration::from_millis(course.shortest_quarantine);
-        let model = Store::new(shortest, flaw);
+        let model = Store::new(shortest, of_model);
         let model = if course.trusts_fresh { model.trusting_fresh() } else { model };
         let now = 1_700_000_000_000_000;
         let mut server = Server::new(1);
         server.now = now;
         Self {
-            script: ScriptStore::new(server, flaw, shortest, course.trusts_fresh),
+            script: ScriptStore::new(server, of_script, shortest, course.trusts_fresh),
             models: std::array::from_fn(|_| model.clone()),
             groups: std::array::from_fn(|i| GroupName::new(format!("g{i}")).expect("a valid name")),
             snapshot: None,
@@ -105,7 +112,7 @@ impl Pair {
             now,
             won: Default::default(),
             last_won: Default::default(),
-            commands: 0,
+            answers: BTreeMap::new(),
         }
     }
 
@@ -188,7 +195,7 @@ impl Pair {
         let answers = self.script.execute(self.now, &commands);
         let mut announced = Vec::new();
         for (place, (ask, (command, answer))) in asks.iter().zip(commands.iter().zip(answers)).enumerate() {
-            self.commands += 1;
+            *self.answers.entry(name(&answer)).or_default() += 1;
             let model = &mut self.models[ask.group];
             let had_lease = model.has_lease(self.now / 1000);
             let before = model.clone();
@@ -202,8 +209,9 @@ impl Pair {
                 }
                 Ok(answer) if answer == done.answer => {
                     if let Answer::Won(won) = answer {
-                        self.won[ask.group][ask.who].push(won.term);
-                        self.last_won[ask.group] = won.term;
+                        let who = ask.who.unwrap_or(self.last_won[ask.group].0);
+                        self.won[ask.group][who].push(won.term);
+                        self.last_won[ask.group] = (who, won.term);
                     }
                     if done.announced {
                         announced.push(lease_key(&command.group));
@@ -217,28 +225,34 @@ impl Pair {
         if channels != announced {
             return Err(format!("{commands:?}\n  model:  announces {announced:?}\n  script: {channels:?}"));
         }
-        (0..GROUPS).try_for_each(|group| self.look(group))
+        self.look()
     }
 
     /// What somebody sees who only looks.
-    fn look(&mut self, group: usize) -> Result<(), String> {
-        let command = self.command(Ask { group, who: 0, ttl: 1000, what: What::Inspect });
-        let expected = self.models[group].execute(self.now, &command).answer;
-        let seen = self.script.execute(self.now, &[command]).remove(0);
-        if seen.as_ref() == Ok(&expected) {
-            return Ok(());
+    fn look(&mut self) -> Result<(), String> {
+        let commands: [_; GROUPS] =
+            std::array::from_fn(|group| self.command(Ask { group, who: Some(0), ttl: 1000, what: What::Inspect }));
+        let answers = self.script.execute(self.now, &commands);
+        for ((model, command), answer) in self.models.iter_mut().zip(&commands).zip(answers) {
+            let expected = model.execute(self.now, command).answer;
+            if answer.as_ref() != Ok(&expected) {
+                let group = &command.group;
+                return Err(format!("to be seen then of {group}\n  model:  {expected:?}\n  script: {answer:?}"));
+            }
         }
-        Err(format!("to be seen then of {}\n  model:  {expected:?}\n  script: {seen:?}", self.groups[group]))
+        Ok(())
     }
 
     fn command(&self, Ask { group, who, ttl, what }: Ask) -> Command {
+        let (last, term) = self.last_won[group];
+        let who = who.unwrap_or(last);
         let (id, incarnation) = CANDIDATES[who];
         let id = InstanceId::new(id).expect("a valid id");
         let won = &self.won[group][who];
         let named = |which| match which {
             Which::Last => won.last().copied().unwrap_or_default(),
             Which::Earlier => won.iter().rev().nth(1).copied().unwrap_or_default(),
-            Which::Anybodys => self.last_won[group],
+            Which::Anybodys => term,
         };
         let op = match what {
             What::Acquire { floor, continues, take } => Op::Acquire {
@@ -256,5 +270,29 @@ impl Pair {
             ttl: Duration::from_millis(ttl),
             op,
         }
+    }
+}
+
+/// The kind of an answer.
+fn name(answer: &Result<Answer, String>) -> &'static str {
+    match answer {
+        Ok(Answer::Won(won)) => match (won.in_quarantine, won.older_lease.is_zero()) {
+            (false, true) => "won",
+            (false, false) => "won beside an older lease",
+            (true, true) => "won in a quarantine",
+            (true, false) => "won in a quarantine beside an older lease",
+        },
+        Ok(Answer::Held(held)) if held.foreign => "held by somebody without a record",
+        Ok(Answer::Held(held)) if held.same_id => "held by another incarnation",
+        Ok(Answer::Held(_)) => "held",
+        Ok(Answer::Quarantined { reason, .. }) => reason,
+        Ok(Answer::Renewed) => "renewed",
+        Ok(Answer::Lost { duplicate: false }) => "lost",
+        Ok(Answer::Lost { duplicate: true }) => "lost to another incarnation",
+        Ok(Answer::Released) => "released",
+        Ok(Answer::NotHeld) => "not held",
+        Ok(Answer::Inspected(None)) => "nobody seen",
+        Ok(Answer::Inspected(Some(_))) => "somebody seen",
+        Err(_) => "refused for want of memory",
     }
 }

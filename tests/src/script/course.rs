@@ -63,8 +63,8 @@ pub enum Memory {
 pub struct Ask {
     /// About which group.
     pub group: usize,
-    /// Who, of [`CANDIDATES`].
-    pub who: usize,
+    /// Who, of [`CANDIDATES`]; `None` for whoever was the last to be given this group's lease.
+    pub who: Option<usize>,
     /// The asker's ttl, in milliseconds.
     pub ttl: u64,
     /// What.
@@ -143,14 +143,14 @@ fn step(rng: &mut Rng) -> Step {
             let most = if rng.chance(0.3) { 20_000 } else { 1500 };
             Step::SetClock(rng.between(-most, most))
         }
-        96..=97 => Step::HideIdentity(rng.chance(0.4)),
-        _ => Step::Full(rng.chance(0.4)),
+        96..=97 => Step::HideIdentity(rng.chance(0.25)),
+        _ => Step::Full(rng.chance(0.25)),
     }
 }
 
 fn ask(rng: &mut Rng, group: usize) -> Ask {
-    let who = rng.index(CANDIDATES.len());
-    let usual = [1000, 3000, 1000, 2000, 1000, 500][who];
+    let who = (!rng.chance(0.3)).then(|| rng.index(CANDIDATES.len()));
+    let usual = who.map_or(2000, |who| [1000, 3000, 1000, 2000, 1000, 500][who]);
     let ttl = if rng.chance(0.9) { usual } else { 100 + rng.index(4000) as u64 };
     let which = |rng: &mut Rng| match rng.index(6) {
         0 => Which::Earlier,

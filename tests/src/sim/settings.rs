@@ -55,9 +55,20 @@ impl Variant {
     }
 }
 
+/// What plays the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoreKind {
+    /// The model of the Redis store's rules. Fast.
+    Model,
+    /// The Redis store's own script, in the Lua that Redis embeds.
+    Script,
+}
+
 /// A simulated world, but for its seed.
 #[derive(Debug, Clone)]
 pub struct Settings {
+    /// What plays the store.
+    pub store: StoreKind,
     /// How many instances compete or observe.
     pub instances: usize,
     /// How many of them only observe.
@@ -91,6 +102,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
+            store: StoreKind::Model,
             instances: 3,
             observers: 0,
             ttls: vec![Duration::from_secs(1)],

@@ -47,6 +47,10 @@ pub enum Flaw {
 }
 
 impl Flaw {
+    /// All.
+    pub const ALL: [Self; 5] =
+        [Self::ByValue, Self::NoQuarantine, Self::OneQuarantine, Self::ForgetOlder, Self::NoUntil];
+
     /// `script` with this rule broken.
     ///
     /// # Panics
@@ -80,7 +84,7 @@ mod tests {
 
     #[test]
     fn each_flaw_hits_a_line_of_its_own_rule() {
-        for flaw in [Flaw::ByValue, Flaw::NoQuarantine, Flaw::OneQuarantine, Flaw::ForgetOlder, Flaw::NoUntil] {
+        for flaw in Flaw::ALL {
             assert_ne!(flaw.in_script(TEXT), TEXT, "{flaw:?}");
         }
     }

@@ -72,7 +72,8 @@ local function note_server(command, group, changes)
       group.quarantine, group.reason = quarantine_end, reason
       changes.quarantine, changes.reason = text(group.quarantine), reason
     end
-  elseif group.quarantine > quarantine_end then
+  end
+  if group.quarantine > quarantine_end then
     group.quarantine = quarantine_end
     changes.quarantine = text(group.quarantine)
   end
