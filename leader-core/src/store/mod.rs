@@ -12,6 +12,7 @@ mod rules;
 mod sqlite;
 mod url;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -100,8 +101,11 @@ pub trait LeaseStore: Send + Sync + 'static {
 pub struct Session {
     /// The elector.
     pub candidate: Candidate,
-    /// Its groups.
-    pub groups: Vec<GroupName>,
+    /// Its groups, each with the functions that its program gates by it: `billing::jobs::send_digest`. A store may keep them
+    /// beside the lease, so that others can tell what a leader does not run.
+    pub groups: BTreeMap<GroupName, Vec<String>>,
+    /// What its program is called.
+    pub program: String,
     /// Where to announce releases.
     pub announcer: Announcer,
     /// How long [`LeaseStore::connect`] may take.
@@ -136,8 +140,10 @@ pub struct Batch {
 pub struct Examination {
     /// Who asks: what it holds itself is nothing strange.
     pub candidate: Candidate,
-    /// The groups whose records to look at, each once and in order.
-    pub groups: Vec<GroupName>,
+    /// The groups whose records to look at, each with the functions that the asker's program gates by it.
+    pub groups: BTreeMap<GroupName, Vec<String>>,
+    /// What that program is called.
+    pub program: String,
     /// The asker's ttl.
     pub ttl: Duration,
     /// How long it may take in all, from now; past that the driver drops it, and what was found by then is lost.

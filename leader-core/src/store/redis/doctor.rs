@@ -41,6 +41,14 @@ pub(super) async fn examine(
     found
 }
 
+/// What is known of a server that lets nobody in: it may answer even the first question with what it is short of.
+pub(super) fn examine_refusal(failure: &Failure) -> Option<Finding> {
+    match failure {
+        Failure::Server(error) => server::judge(None, Some(error)).pop(),
+        _ => None,
+    }
+}
+
 /// What could not be looked at, and nothing that would have followed it.
 struct Unchecked {
     what: String,
@@ -66,7 +74,7 @@ impl Look<'_> {
         let alone = info.as_ref().is_none_or(|info| !info.is_loading() && !info.is_of_a_cluster());
         let mut tried = Tried::default();
         tried.note_deafness(deaf);
-        if alone && let Some(group) = examination.groups.first() {
+        if alone && let Some(group) = examination.groups.keys().next() {
             let trying = self.try_commands(group, &mut tried).await;
             found.extend(server::judge(info.as_ref(), tried.refusal()));
             trying.map_err(of("the permissions of the server's user"))?;
@@ -121,14 +129,15 @@ impl Look<'_> {
     }
 
     async fn at_leases(&self, examination: &Examination, found: &mut Vec<Finding>) -> Result<(), Unchecked> {
-        let mut survey = Survey::new(&examination.candidate.id);
+        let mut survey = Survey::new(examination, self.keys);
         let mut failed = None;
-        let mut left = examination.groups.len();
-        for groups in examination.groups.chunks(AT_ONCE) {
+        let all: Vec<&GroupName> = examination.groups.keys().collect();
+        let mut left = all.len();
+        for groups in all.chunks(AT_ONCE) {
             let mut arguments = vec![leases::SCRIPT.to_owned(), (2 * groups.len()).to_string()];
             arguments.extend(groups.iter().flat_map(|group| [self.keys.lease(group), self.keys.record(group)]));
             match self.ask("EVAL", arguments).await {
-                Ok(reply) => survey.take(groups, self.keys, reply),
+                Ok(reply) => survey.take(groups, reply),
                 Err(failure) => {
                     failed = Some(Unchecked { what: format!("the keys of {left} group(s)"), failure });
                     break;
@@ -214,7 +223,9 @@ mod tests {
             "EVALSHA" | "EVAL" if !is_of_leases(request) => Reply::List(vec![]),
             "EVAL" => {
                 let groups = request.arguments[1].parse::<usize>().unwrap() / 2;
-                let one = Reply::List(vec![text("ours"), text("other"), Reply::Integer(9), text("ours"), text("")]);
+                let [ours, nothing] = [text("ours"), text("")];
+                let one = vec![ours.clone(), text("other"), Reply::Integer(9), ours, nothing.clone(), nothing];
+                let one = Reply::List(one);
                 Reply::List(vec![one; groups])
             }
             name => panic!("{name} is none of the doctor's commands"),
@@ -229,7 +240,8 @@ mod tests {
         let link = Scripted { answer, asked: Mutex::default() };
         let examination = Examination {
             candidate: Candidate { id: InstanceId::new("me").unwrap(), incarnation: Incarnation::from_u128(1) },
-            groups: (0..groups).map(|n| GroupName::new(format!("g{n}")).unwrap()).collect(),
+            groups: (0..groups).map(|n| (GroupName::new(format!("g{n}")).unwrap(), Vec::new())).collect(),
+            program: "billing".to_owned(),
             ttl: Duration::from_secs(10),
             timeout: Duration::from_secs(10),
         };

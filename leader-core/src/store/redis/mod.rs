@@ -9,11 +9,14 @@ mod connection;
 mod doctor;
 mod failure;
 mod fred;
+mod jobs;
 mod keys;
 mod script;
 mod session;
 #[cfg(feature = "testing")]
 pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -24,6 +27,7 @@ use self::address::Address;
 use self::connection::{Client, Failure};
 use self::fred::FredClient;
 use self::keys::Keys;
+use self::script::Common;
 use self::session::Session;
 use super::{Answers, Batch, Command, Examination, Guarantees, LeaseStore, StoreFuture};
 use crate::config::{FreshStore, StoreOptions};
@@ -149,9 +153,13 @@ impl RedisStore {
         let session = self.sessions().get(&first.candidate.incarnation).cloned();
         let session = session.ok_or((Failure::Unreachable("this elector is not connected".to_owned()), attempted))?;
         let inner = &*self.0;
-        let trusts_fresh = inner.options.fresh_store == FreshStore::Trust;
-        let shortest = inner.options.shortest_quarantine;
-        let arguments = || script::arguments(commands, &inner.keys, shortest, trusts_fresh);
+        let common = Common {
+            keys: &inner.keys,
+            shortest_quarantine: inner.options.shortest_quarantine,
+            trusts_fresh: inner.options.fresh_store == FreshStore::Trust,
+            jobs: &session.jobs,
+        };
+        let arguments = || script::arguments(commands, common);
         let reply = session.run_script(arguments, &inner.keys.lease(&first.group), timeout).await;
         let reply = reply.map_err(|failure| (failure, attempted))?;
         let answers = script::answers(reply, commands.len())
@@ -220,7 +228,14 @@ impl LeaseStore for RedisStore {
             let session = self.sessions().get(&examination.candidate.incarnation).cloned();
             // Not the session's link: a command would wait behind a question, and a question that gets no answer ends it.
             let connected = inner.client.connect(until.saturating_duration_since(Instant::now())).await;
-            let link = connected.map_err(|failure| self.error(failure, "examine", examination.timeout))?;
+            let link = match connected {
+                Ok(link) => link,
+                Err(failure) => {
+                    let found = doctor::examine_refusal(&failure);
+                    let error = || self.error(failure, "examine", examination.timeout);
+                    return found.map(|finding| vec![finding]).ok_or_else(error);
+                }
+            };
             let deaf = session.as_ref().and_then(|session| session.deaf());
             Ok(doctor::examine(&*link, &inner.keys, &examination, deaf, until).await)
         })
