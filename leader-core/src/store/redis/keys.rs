@@ -33,7 +33,7 @@ impl Keys {
         let prefix = &self.prefix;
         format!(
             "~{prefix}* ~{{{prefix}* resetchannels &{prefix}* -@all +eval +evalsha +script|load +get +set +pexpire +persist \
-             +del +hset +hmget +pttl +time +info +ping +hello +auth +select +publish +subscribe +unsubscribe"
+             +del +hset +hmget +pttl +time +info +ping +client|id +select +publish +subscribe"
         )
     }
 }

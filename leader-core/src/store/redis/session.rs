@@ -42,7 +42,7 @@ impl Session {
     ) -> Result<Self, Failure> {
         let jobs = jobs::described(&asked.program, &asked.groups);
         let groups: HashMap<_, _> = asked.groups.into_keys().map(|group| (keys.channel(&group), group)).collect();
-        let channels = groups.keys().cloned().collect();
+        let channels: Vec<_> = groups.keys().cloned().collect();
         let announcer = asked.announcer.clone();
         let heard = move |heard| match heard {
             Heard::Gap => announcer.gap(),
@@ -53,17 +53,19 @@ impl Session {
             }
         };
         let until = Instant::now() + asked.timeout;
-        let (opened, subscribed) = tokio::join!(
-            open_link(&*client, &script, until),
-            client.subscribe(channels, Box::new(heard), asked.timeout)
-        );
-        let opened = opened?;
-        let subscription = match subscribed {
-            Ok(subscription) => Some(subscription),
-            // Without it a release is noticed when the lease would have ended.
-            Err(Failure::Server(_)) => None,
-            Err(failure) => return Err(failure),
+        let subscribe = async {
+            if channels.is_empty() {
+                return Ok(None);
+            }
+            match client.subscribe(channels, Box::new(heard), asked.timeout).await {
+                Ok(subscription) => Ok(Some(subscription)),
+                // Without it a release is noticed when the lease would have ended.
+                Err(Failure::Server(_)) => Ok(None),
+                Err(failure) => Err(failure),
+            }
         };
+        let (opened, subscription) = tokio::join!(open_link(&*client, &script, until), subscribe);
+        let (opened, subscription) = (opened?, subscription?);
         Ok(Self {
             client,
             script,
