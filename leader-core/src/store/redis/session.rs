@@ -23,8 +23,8 @@ pub(super) struct Session {
     announcer: Announcer,
     /// What the record of each group says about the program that leads it.
     pub(super) jobs: HashMap<GroupName, String>,
-    /// Ends with the session. `None`: the server does not permit it.
-    _subscription: Option<Box<dyn Subscription>>,
+    /// Ends with the session. None if there is nothing to listen to. If the server does not permit it: what it said.
+    subscription: Result<Option<Box<dyn Subscription>>, String>,
 }
 
 /// A link, and the name under which its server knows the script.
@@ -55,12 +55,12 @@ impl Session {
         let until = Instant::now() + asked.timeout;
         let subscribe = async {
             if channels.is_empty() {
-                return Ok(None);
+                return Ok(Ok(None));
             }
             match client.subscribe(channels, Box::new(heard), asked.timeout).await {
-                Ok(subscription) => Ok(Some(subscription)),
+                Ok(subscription) => Ok(Ok(Some(subscription))),
                 // Without it a release is noticed when the lease would have ended.
-                Err(Failure::Server(_)) => Ok(None),
+                Err(Failure::Server(error)) => Ok(Err(error)),
                 Err(failure) => Err(failure),
             }
         };
@@ -74,8 +74,13 @@ impl Session {
             failing: AtomicBool::new(false),
             announcer: asked.announcer,
             jobs,
-            _subscription: subscription,
+            subscription,
         })
+    }
+
+    /// Why nobody listens to releases, if nobody does.
+    pub(super) fn deaf(&self) -> Option<&str> {
+        self.subscription.as_ref().err().map(String::as_str)
     }
 
     /// Runs the script on these arguments, on a new link if the last one has failed. `key`: one of those that it touches.
