@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use crate::cell::Cell;
-use crate::config::{Config, StoreChoice};
+use crate::config::Config;
 use crate::driver::{self, report::Reporter};
 use crate::election::Rules;
 use crate::elector::{Elector, Handle};
@@ -156,10 +156,7 @@ fn spawn(config: &Config, process_wide: bool) -> Result<Elector, StartError> {
     let timing = config.timing.resolve()?;
     let groups = config.all_groups()?;
     let candidate = Candidate { id: config.resolve_instance_id()?, incarnation: Incarnation::random() };
-    let store = match &config.store {
-        StoreChoice::Url { url, options } => crate::store::open(url, options).map_err(ConfigError::from)?,
-        StoreChoice::Given(store) => Arc::clone(store),
-    };
+    let store = config.open_store()?;
     let rules = Rules {
         ttl: timing.ttl,
         guard: timing.guard,

@@ -113,6 +113,17 @@ pub enum ConfigError {
     /// A store's address.
     #[error(transparent)]
     StoreUrl(#[from] StoreUrlError),
+    /// What the names of the keys should begin with.
+    #[error(
+        "`{prefix}` cannot be a prefix of keys: {reason}; use 1 to 128 printable ASCII characters without blanks, braces and \
+         globs, such as `leader:`"
+    )]
+    Prefix {
+        /// Its begin.
+        prefix: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// A clock that is moved by hand cannot serve the whole process.
     #[error("an elector with a manual clock cannot be bootstrapped; start it with Elector::start and use its scope")]
     ManualClock,
@@ -271,10 +282,16 @@ debug_is_display!(ConfigError, StartError, DrainError, InspectError, NotLive, No
 #[non_exhaustive]
 pub enum StoreUrlError {
     /// The text does not begin with a scheme.
-    #[error("the store's URL has no scheme; use `sqlite:///path/to/leader.db` or `memory:`")]
+    #[error(
+        "the store's URL has no scheme; use `redis://host:6379`, `rediss://host:6379` (by TLS), \
+         `sqlite:///path/to/leader.db` or `memory:`"
+    )]
     NoScheme,
     /// No store has this scheme.
-    #[error("no store has the scheme `{scheme}`; use `sqlite:///path/to/leader.db` or `memory:`")]
+    #[error(
+        "no store has the scheme `{scheme}`; use `redis://host:6379`, `rediss://host:6379` (by TLS), \
+         `sqlite:///path/to/leader.db` or `memory:`"
+    )]
     UnknownScheme {
         /// What precedes the colon.
         scheme: String,
@@ -298,4 +315,24 @@ pub enum StoreUrlError {
          (relative to the working directory), without `?` and `#`"
     )]
     SqlitePath,
+    /// A part of a Redis URL that cannot be used.
+    #[error(
+        "the {part} of the Redis URL {problem}; a Redis URL looks like `redis://user:password@host:6379/0`, or \
+         `rediss://…` by TLS, where user, password, port and database may be left out"
+    )]
+    Redis {
+        /// Which part.
+        part: &'static str,
+        /// What is wrong with it, without its text.
+        problem: String,
+    },
+    /// A scheme that means several Redis servers.
+    #[error(
+        "a `{scheme}` URL means several servers, and this version speaks to a single one: use `redis://host:6379`, or \
+         `rediss://host:6379` by TLS"
+    )]
+    SeveralServers {
+        /// What precedes the colon.
+        scheme: String,
+    },
 }

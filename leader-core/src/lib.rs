@@ -15,7 +15,7 @@
 //!
 //! #[tokio::main(flavor = "current_thread")]
 //! async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//!     // The instances of one host share a file, such as `sqlite:///var/lib/app/leader.db`; see `Config::from_env`.
+//!     // A fleet shares a server, `redis://host:6379`, or on one host a file, `sqlite:///var/lib/app/leader.db`.
 //!     let leader = bootstrap(Config::new("memory:")).await?;
 //!     assert_eq!(build_report().await, Some("built"));
 //!     // Lets running work end, then gives the leases back: another instance leads.
@@ -45,13 +45,15 @@
 //! | giving leadership away | [`Elector::step_down`], [`Elector::drain`], [`Elector::resume`] |
 //! | operations | [`Elector::status`], [`Elector::live`], [`Elector::ready`]; logs by `tracing`, target `leader` |
 //! | policies | [`RenewalFailure`], [`Reclaim`], [`FreshStore`] |
-//! | stores | [`store`]: the trait [`LeaseStore`](store::LeaseStore), a file, a memory |
+//! | stores | [`store`]: the trait [`LeaseStore`](store::LeaseStore), a Redis server, a file, a memory |
 //! | tests | [`Elector::scope`], [`Elector::enter`]; `testing` |
 //!
 //! # Features
 //! | feature | gives | default |
 //! |---|---|---|
 //! | `macros` | [`#[leader_only]`](macro@leader_only) | on |
+//! | `redis` | the store for many hosts: `redis://host:6379` | on |
+//! | `redis-tls` | the same over TLS: `rediss://host:6379` | |
 //! | `sqlite` | the store for one host: `sqlite:///path` (Unix only) | on |
 //! | `signal` | `shutdown_signal` | |
 //! | `serde` | `Serialize` for [`Status`], [`Event`] and their parts | |

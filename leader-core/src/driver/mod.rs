@@ -45,6 +45,8 @@ pub(crate) struct Driver {
     in_flight: HashMap<tokio::task::Id, Call>,
     connection: Connection,
     start_deadline: Option<BootInstant>,
+    /// The end of a start that has to wait for the store's quarantine.
+    patient_start_deadline: BootInstant,
     drain: Option<Drain>,
     waiting_drains: VecDeque<Drain>,
     held: usize,
@@ -133,6 +135,7 @@ impl Driver {
             in_flight: HashMap::new(),
             connection: Connection::Wanted { at: now },
             start_deadline: Some(now.saturating_add(shared.timing.start_timeout)),
+            patient_start_deadline: now.saturating_add(shared.timing.quarantined_start),
             drain: None,
             waiting_drains: VecDeque::new(),
             held: 0,
@@ -271,7 +274,9 @@ impl Driver {
             }
             Notice::Vacant => return cell.forget_leader(),
             Notice::Quarantined(remaining, reason) => {
-                if !cell.set_problem(Some(reason)) {
+                let news = cell.set_problem(Some(reason));
+                self.wait_for_quarantine(now.saturating_add(remaining));
+                if !news {
                     return;
                 }
                 Report::Quarantined { group, remaining, reason }
@@ -294,6 +299,15 @@ impl Driver {
         group.cell.set_problem(Some(&error.to_string()));
         let failure = if error.is_permanent() { Failure::Permanent } else { Failure::Passing };
         self.handle(index, now, Event::Failed(no, failure));
+    }
+
+    /// The first start of a fleet on a new store ends with a leader, and not a moment before there can be one.
+    fn wait_for_quarantine(&mut self, end: BootInstant) {
+        let timing = &self.shared.timing;
+        let answered = end.saturating_add(timing.operation_timeout).saturating_add(timing.retry);
+        if let Some(deadline) = &mut self.start_deadline {
+            *deadline = (*deadline).max(answered.min(self.patient_start_deadline));
+        }
     }
 
     /// The start is over when every group's leader is known, or its time is.

@@ -5,6 +5,8 @@
 //! [`Config::with_store`](crate::Config::with_store); [`testing::conformance`](crate::testing) proves it (feature `testing`).
 
 pub(crate) mod memory;
+#[cfg(feature = "redis")]
+pub(crate) mod redis;
 mod rules;
 #[cfg(feature = "sqlite")]
 mod sqlite;
@@ -21,6 +23,8 @@ use crate::identity::{Candidate, Incarnation, InstanceId};
 use crate::lease::Term;
 
 pub use memory::MemoryStore;
+#[cfg(feature = "redis")]
+pub use redis::RedisStore;
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteStore;
 pub(crate) use url::{open, redacted};

@@ -1,0 +1,65 @@
+//! Redis by the crate `fred`.
+//!
+//! Left to itself, fred connects again and sends once more what got no reply, long after the caller has given up. So
+//! nothing of it is used that outlives a connection: a [`Connection`] is a client of fred that ends with its socket, or
+//! with its first failure. Whoever wants another one opens it.
+//!
+//! fred and the TLS library write logs, by the crate `log`, on the thread that runs the connection. They hold no password.
+//! On the driver's thread a bridge of `log` to `tracing` gets none of them; a logger of `log` itself, such as `env_logger`,
+//! gets a warning when a connection is lost, and its writer holds up the driver if it blocks.
+
+mod connection;
+mod failure;
+mod settings;
+mod subscription;
+#[cfg(feature = "redis-tls")]
+mod tls;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use self::connection::Connection;
+use super::address::Address;
+use super::connection::{Client, Heard, Link, Pending, Reply, Request, Subscription};
+
+/// Makes links to one server.
+#[derive(Debug)]
+pub(super) struct FredClient {
+    address: Arc<Address>,
+}
+
+impl FredClient {
+    pub(super) fn new(address: Address) -> Self {
+        Self { address: Arc::new(address) }
+    }
+}
+
+impl Client for FredClient {
+    fn connect(&self, timeout: Duration) -> Pending<'_, Box<dyn Link>> {
+        Box::pin(async move {
+            let connection = Connection::open(&self.address, timeout).await?;
+            Ok(Box::new(connection) as Box<dyn Link>)
+        })
+    }
+
+    fn subscribe(
+        &self,
+        channels: Vec<String>,
+        heard: Box<dyn Fn(Heard) + Send + Sync>,
+        timeout: Duration,
+    ) -> Pending<'_, Box<dyn Subscription>> {
+        Box::pin(async move {
+            let subscribed = subscription::start(Arc::clone(&self.address), channels, heard, timeout).await?;
+            Ok(Box::new(subscribed) as Box<dyn Subscription>)
+        })
+    }
+}
+
+impl Link for Connection {
+    fn run(&self, request: Request, timeout: Duration) -> Pending<'_, Reply> {
+        Box::pin(async move {
+            let frame = self.call(request, timeout).await?;
+            connection::reply(frame)
+        })
+    }
+}

@@ -1,0 +1,163 @@
+//! One connection: opened once, used until its first failure, and then never again.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use ::fred::clients::Client;
+use ::fred::interfaces::{ClientLike, EventInterface, PubsubInterface};
+use ::fred::types::{ClusterHash, CustomCommand, Message, Resp3Frame, Value};
+use ::fred::util::redis_keyslot;
+use tokio::sync::{broadcast, watch};
+use tokio::task::{AbortHandle, JoinHandle};
+
+use super::super::address::Address;
+use super::super::connection::{Failure, Reply, Request};
+use super::{failure, settings};
+
+/// A client of fred with one socket.
+///
+/// Without a reconnect policy fred's task ends when the socket does, and calls would wait for ever from then on; so the
+/// task is watched, and its end is every call's.
+pub(super) struct Connection {
+    client: Client,
+    address: Arc<Address>,
+    /// Why it ended, once it has.
+    end: Arc<watch::Sender<Option<Failure>>>,
+    tasks: [AbortHandle; 2],
+}
+
+impl Connection {
+    /// Connects, logs in, selects the database, and asks once whether the server answers.
+    pub(super) async fn open(address: &Arc<Address>, timeout: Duration) -> Result<Self, Failure> {
+        let opening = async {
+            let config = settings::config(address).await?;
+            let (performance, connection) = (settings::performance(timeout), settings::connection(timeout));
+            let client = Client::new(config, Some(performance), Some(connection), None);
+            let mut connected = pin!(client.wait_for_connect());
+            // The first poll begins to listen, and what it listens for may be over as soon as the next line is.
+            let early = poll_fn(|cx| Poll::Ready(connected.as_mut().poll(cx))).await;
+            let this = Self::new(client.clone(), client.connect(), Arc::clone(address));
+            if early.is_pending() {
+                connected.await.map_err(|error| failure::of(&error, address))?;
+            }
+            // fred takes a connection for good that was closed while it logged in.
+            reply(this.call(Request::bare("PING"), timeout).await?)?;
+            Ok(this)
+        };
+        tokio::time::timeout(timeout, opening).await.unwrap_or(Err(Failure::TimedOut))
+    }
+
+    fn new(client: Client, task: JoinHandle<Result<(), ::fred::error::Error>>, address: Arc<Address>) -> Self {
+        let end = Arc::new(watch::Sender::new(None));
+        let fred = task.abort_handle();
+        let watcher = tokio::spawn({
+            let (end, address) = (Arc::clone(&end), Arc::clone(&address));
+            async move {
+                let cause = match task.await {
+                    Ok(Err(error)) => failure::of(&error, &address),
+                    Ok(Ok(())) | Err(_) => failure::ended(&address),
+                };
+                finish(&end, cause);
+            }
+        });
+        Self { client, address, end, tasks: [fred, watcher.abort_handle()] }
+    }
+
+    /// Sends one command and waits for its reply, which may be an error of the server's.
+    ///
+    /// Any failure ends the connection, and so does dropping the future before it is ready: whatever is queued behind a
+    /// command that is stuck would be sent when nobody expects it any more.
+    pub(super) async fn call(&self, request: Request, timeout: Duration) -> Result<Resp3Frame, Failure> {
+        if timeout.is_zero() {
+            // To fred it would mean: without a limit.
+            return Err(Failure::TimedOut);
+        }
+        if let Some(cause) = self.end.borrow().clone() {
+            return Err(cause);
+        }
+        let mut unanswered = Unanswered(Some(self));
+        let slot = request.key.map_or(ClusterHash::Random, |key| ClusterHash::Custom(redis_keyslot(key.as_bytes())));
+        let command = CustomCommand::new_static(request.name, slot, false);
+        let arguments: Vec<Value> = request.arguments.into_iter().map(Value::from).collect();
+        let client = self.client.with_options(&settings::options(timeout));
+        let answer = tokio::select! {
+            biased;
+            answer = client.custom_raw(command, arguments) => answer.map_err(|error| failure::of(&error, &self.address)),
+            cause = self.ended() => Err(cause),
+        };
+        if answer.is_ok() {
+            unanswered.0 = None;
+        }
+        answer
+    }
+
+    /// Listens to these channels too; returns when the server has confirmed all of them.
+    pub(super) async fn subscribe(&self, channels: Vec<String>, timeout: Duration) -> Result<(), Failure> {
+        // fred calls a subscription done as soon as it is written, and drops what the server says to it. A PING right
+        // behind it gets the refusal, if there is one, and otherwise the answer that only subscribers get.
+        let client = self.client.with_options(&settings::options(timeout));
+        let (written, answer) = tokio::join!(client.subscribe(channels), self.call(Request::bare("PING"), timeout));
+        written.map_err(|error| failure::of(&error, &self.address))?;
+        match reply(answer?)? {
+            Reply::List(_) => Ok(()),
+            _ => Err(Failure::Unreachable(format!("{} did not confirm the subscription", self.address.server))),
+        }
+    }
+
+    /// What is published on the channels, from now on.
+    pub(super) fn messages(&self) -> broadcast::Receiver<Message> {
+        self.client.message_rx()
+    }
+
+    /// Resolves when the connection has ended.
+    pub(super) async fn ended(&self) -> Failure {
+        let mut end = self.end.subscribe();
+        let cause = end.wait_for(Option::is_some).await.ok().and_then(|cause| cause.clone());
+        cause.unwrap_or_else(|| failure::ended(&self.address))
+    }
+
+    fn abort(&self, cause: Failure) {
+        finish(&self.end, cause);
+        self.tasks.iter().for_each(AbortHandle::abort);
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.abort(failure::ended(&self.address));
+    }
+}
+
+/// The first cause is the one that counts.
+fn finish(end: &watch::Sender<Option<Failure>>, cause: Failure) {
+    end.send_if_modified(|known| known.is_none().then(|| *known = Some(cause)).is_some());
+}
+
+/// A call without an answer: if it still is one when this is dropped, its connection ends.
+struct Unanswered<'a>(Option<&'a Connection>);
+
+impl Drop for Unanswered<'_> {
+    fn drop(&mut self) {
+        if let Some(connection) = self.0 {
+            connection.abort(failure::given_up(&connection.address));
+        }
+    }
+}
+
+/// What the server answered, if it is no error.
+pub(super) fn reply(frame: Resp3Frame) -> Result<Reply, Failure> {
+    Ok(match frame {
+        Resp3Frame::Null => Reply::Nil,
+        Resp3Frame::Number { data, .. } => Reply::Integer(data),
+        Resp3Frame::BlobString { data, .. } | Resp3Frame::SimpleString { data, .. } => {
+            Reply::Text(String::from_utf8_lossy(&data).into_owned())
+        }
+        Resp3Frame::Array { data, .. } => Reply::List(data.into_iter().map(reply).collect::<Result<_, _>>()?),
+        Resp3Frame::SimpleError { data, .. } => return Err(Failure::Server(data.to_string())),
+        // Version 2 of the protocol, which was asked for, has no others.
+        _ => return Err(Failure::Unreachable("an answer of a kind that does not exist".to_owned())),
+    })
+}
