@@ -184,6 +184,7 @@ fn spawn(config: &Config, process_wide: bool) -> Result<Elector, StartError> {
         clock,
         progress: watch::Sender::new(Progress::default()),
         dropped_reports: reporter.dropped(),
+        findings: Mutex::default(),
         strangers: Mutex::new(BTreeSet::new()),
         jobs: Mutex::new(BTreeSet::new()),
     });
@@ -200,18 +201,6 @@ fn spawn(config: &Config, process_wide: bool) -> Result<Elector, StartError> {
         return Err(StartError::Thread(error));
     }
     Ok(elector)
-}
-
-/// What is unsafe about the store in this place.
-pub(crate) fn warnings(shared: &Shared) -> Vec<String> {
-    let mut warnings = Vec::new();
-    if std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() && !shared.store.guarantees().between_hosts {
-        warnings.push(format!(
-            "this looks like Kubernetes, but the instances of different pods cannot share `{}`: each may lead; use a store that hosts share",
-            shared.address
-        ));
-    }
-    warnings
 }
 
 /// What people look for in a log when a job does not run.
@@ -238,10 +227,6 @@ fn announce(elector: &Elector) {
             _ => format!("follower, {known}"),
         };
         tracing::info!(target: "leader", instance = %status.instance, group = %name, "group {name} ({places}): {standing}");
-    }
-    for problem in &status.problems {
-        let group = problem.group.as_ref().map_or("all groups", GroupName::as_str);
-        tracing::warn!(target: "leader", "{group}: {}", problem.text);
     }
 }
 

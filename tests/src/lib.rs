@@ -8,6 +8,7 @@ pub mod model;
 pub mod process;
 #[cfg(target_os = "linux")]
 pub mod redis;
+pub mod script;
 pub mod sim;
 
 /// The programs in the README are compiled.

@@ -8,11 +8,14 @@ mod address;
 mod connection;
 mod failure;
 mod fred;
+mod jobs;
 mod keys;
 mod script;
 mod session;
 #[cfg(feature = "testing")]
 pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -23,6 +26,7 @@ use self::address::Address;
 use self::connection::{Client, Failure};
 use self::fred::FredClient;
 use self::keys::Keys;
+use self::script::Common;
 use self::session::Session;
 use super::{Answers, Batch, Command, Guarantees, LeaseStore, StoreFuture};
 use crate::config::{FreshStore, StoreOptions};
@@ -147,9 +151,13 @@ impl RedisStore {
         let session = self.sessions().get(&first.candidate.incarnation).cloned();
         let session = session.ok_or((Failure::Unreachable("this elector is not connected".to_owned()), attempted))?;
         let inner = &*self.0;
-        let trusts_fresh = inner.options.fresh_store == FreshStore::Trust;
-        let shortest = inner.options.shortest_quarantine;
-        let arguments = || script::arguments(commands, &inner.keys, shortest, trusts_fresh);
+        let common = Common {
+            keys: &inner.keys,
+            shortest_quarantine: inner.options.shortest_quarantine,
+            trusts_fresh: inner.options.fresh_store == FreshStore::Trust,
+            jobs: &session.jobs,
+        };
+        let arguments = || script::arguments(commands, common);
         let reply = session.run_script(arguments, &inner.keys.lease(&first.group), timeout).await;
         let reply = reply.map_err(|failure| (failure, attempted))?;
         let answers = script::answers(reply, commands.len())

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use super::connection::{Client, Failure, Heard, Link, Reply, Request, Subscription};
 use super::failure::{calls_for_a_new_link, is_unknown_script};
+use super::jobs;
 use super::keys::Keys;
+use crate::group::GroupName;
 use crate::store::{Announcer, Session as Asked};
 
 pub(super) struct Session {
@@ -19,6 +21,8 @@ pub(super) struct Session {
     /// The last link has failed, and no call has been answered since.
     failing: AtomicBool,
     announcer: Announcer,
+    /// What the record of each group says about the program that leads it.
+    pub(super) jobs: HashMap<GroupName, String>,
     /// Ends with the session. `None`: the server does not permit it.
     _subscription: Option<Box<dyn Subscription>>,
 }
@@ -36,7 +40,8 @@ impl Session {
         keys: &Keys,
         asked: Asked,
     ) -> Result<Self, Failure> {
-        let groups: HashMap<_, _> = asked.groups.into_iter().map(|group| (keys.channel(&group), group)).collect();
+        let jobs = jobs::described(&asked.program, &asked.groups);
+        let groups: HashMap<_, _> = asked.groups.into_keys().map(|group| (keys.channel(&group), group)).collect();
         let channels = groups.keys().cloned().collect();
         let announcer = asked.announcer.clone();
         let heard = move |heard| match heard {
@@ -66,6 +71,7 @@ impl Session {
             opening: tokio::sync::Mutex::new(()),
             failing: AtomicBool::new(false),
             announcer: asked.announcer,
+            jobs,
             _subscription: subscription,
         })
     }

@@ -37,11 +37,14 @@ fn of_io(text: &str, address: &Address) -> Failure {
     if let Some(failure) = of_tls(text, address) {
         return failure;
     }
-    Failure::Unreachable(if text.contains("ConnectionRefused") {
+    let names = |kinds: &[&str]| kinds.iter().any(|kind| text.contains(kind));
+    Failure::Unreachable(if names(&["ConnectionRefused"]) {
         format!("connection refused by {server}")
-    } else if text.contains("failed to lookup address") {
-        format!("no such host: {}", server.host)
-    } else if text.contains("Connection closed") || text.contains("UnexpectedEof") {
+    } else if names(&["failed to lookup address", "Failed to resolve"]) {
+        let detail =
+            text.split_once("information: ").map_or("", |(_, detail)| detail.trim_end_matches(['"', ' ', '}']));
+        format!("no address is found for the host name `{}`: {detail}", server.host)
+    } else if names(&["Connection closed", "UnexpectedEof", "ConnectionReset", "ConnectionAborted", "BrokenPipe"]) {
         format!("{server} closed the connection")
     } else {
         let message = text.split_once("message: \"").and_then(|(_, rest)| rest.split_once('"'));

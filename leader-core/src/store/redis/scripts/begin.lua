@@ -3,7 +3,7 @@
 --
 -- Numbers that leave Lua go through `text`: `..` and tostring() round large ones.
 
-local WIDTH = 8
+local WIDTH = 9
 -- Above it not every whole number can be told from the next one.
 local MOST = 9007199254740991
 
@@ -72,7 +72,8 @@ local function note_server(command, group, changes)
       group.quarantine, group.reason = quarantine_end, reason
       changes.quarantine, changes.reason = text(group.quarantine), reason
     end
-  elseif group.quarantine > quarantine_end then
+  end
+  if group.quarantine > quarantine_end then
     group.quarantine = quarantine_end
     changes.quarantine = text(group.quarantine)
   end
