@@ -21,7 +21,7 @@ pub struct Interpreter {
 /// What stands around a script. It gets the script, and how a command is executed: whether that failed, and the reply.
 const AROUND: &str = r"
 local script, execute = ...
-redis = {}
+redis = {error_reply = function(text) return {err = text} end}
 function redis.call(...)
   local failed, reply = execute(...)
   if failed then error(reply) end
@@ -31,6 +31,13 @@ function redis.pcall(...)
   local _, reply = execute(...)
   return reply
 end
+-- What is caught of an error with a code is its text.
+local native = pcall
+local function caught(done, first, ...)
+  if not done and type(first) == 'table' and type(first.err) == 'string' then first = first.err end
+  return done, first, ...
+end
+function pcall(...) return caught(native(...)) end
 for _, name in ipairs({'print', 'dofile', 'loadfile', 'require', 'module', 'package', 'newproxy'}) do _G[name] = nil end
 setmetatable(_G, {
   __index = function(_, name) error('Script attempted to access nonexistent global variable ' .. tostring(name)) end,
@@ -39,7 +46,7 @@ setmetatable(_G, {
 return function(keys, arguments)
   rawset(_G, 'KEYS', keys)
   rawset(_G, 'ARGV', arguments)
-  local done, answer = pcall(script)
+  local done, answer = native(script)
   if done then return answer end
   return type(answer) == 'table' and answer or {err = tostring(answer)}
 end

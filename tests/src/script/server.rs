@@ -125,9 +125,7 @@ impl Server {
             return Err("ERR Wrong number of args calling Redis command from script".to_owned());
         }
         if self.troubles.denied.contains(&name.as_str()) {
-            return Err("NOPERM this user has no permissions to run the '".to_owned()
-                + &name.to_lowercase()
-                + "' command");
+            return Err("ERR The user executing the script can't run this command or subcommand".to_owned());
         }
         if ["SET", "PEXPIRE", "PERSIST", "DEL", "HSET", "RPUSH"].contains(&name.as_str()) {
             if self.troubles.replica {

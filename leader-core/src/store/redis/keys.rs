@@ -48,7 +48,7 @@ impl Keys {
         let (leases, records, channels) = (self.lease_pattern(), self.record_pattern(), self.channel_pattern());
         format!(
             "{leases} {records} resetchannels {channels} -@all +eval +evalsha +script|load +get +set +pexpire +persist \
-             +del +hset +hmget +pttl +time +info +ping +hello +auth +select +publish +subscribe +unsubscribe"
+             +del +hset +hmget +pttl +time +info +ping +client|id +select +publish +subscribe"
         )
     }
 }

@@ -31,6 +31,12 @@ pub fn reason(code: &str) -> &'static str {
     super::script::reason(code)
 }
 
+/// What a user of the server must be allowed to.
+#[must_use]
+pub fn permissions(prefix: &str) -> String {
+    Keys::new(prefix).permissions()
+}
+
 /// A rule of the script that is broken on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Flaw {
