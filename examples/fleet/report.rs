@@ -68,7 +68,7 @@ struct Handover {
     group: String,
     /// From the signal to the next view of the group; `None` if there was none before the end.
     took_ms: Option<f64>,
-    /// The same from the end of the victim's view, for a stall: what the fleet cannot know any sooner.
+    /// The same from the end of the victim's view; nothing, if it came before.
     #[serde(skip)]
     after_lease_ms: Option<f64>,
 }
@@ -85,7 +85,7 @@ struct TickCounts {
 #[derive(Debug, Serialize)]
 struct Summary {
     kind: Fault,
-    /// What is measured: from the signal, or from the end of the stalled leader's view.
+    /// What is measured: from the signal, or from the end of the victim's view.
     from: &'static str,
     count: usize,
     p50_ms: f64,
@@ -121,8 +121,9 @@ impl Report {
             let of_kind = || self.handovers.iter().filter(|handover| handover.kind == kind);
             let from_signal: Vec<f64> = of_kind().filter_map(|handover| handover.took_ms).collect();
             self.summary.extend(Summary::new(kind, "signal", from_signal));
-            if kind == Fault::Stall {
-                let from_end: Vec<f64> = of_kind().filter_map(|handover| handover.after_lease_ms).collect();
+            // Where a death is not seen at once, the fleet can know no sooner than by the end of the lease.
+            let from_end: Vec<f64> = of_kind().filter_map(|handover| handover.after_lease_ms).collect();
+            if kind != Fault::Drain && from_end.iter().any(|took| *took > 0.0) {
                 self.summary.extend(Summary::new(kind, "end of the view", from_end));
             }
         }
@@ -310,6 +311,18 @@ mod tests {
         let told: Vec<_> = report.summary.iter().map(|s| (s.kind, s.from, s.count, s.p50_ms, s.max_ms)).collect();
         let expected = [(Fault::Stall, "signal", 2, 500.0, 500.0), (Fault::Stall, "end of the view", 2, 490.0, 490.0)];
         assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn a_summary_of_deaths_tells_the_end_of_the_view_only_if_it_had_to_be_waited_for() {
+        let summary = |until_ms: u64| {
+            let mut killed = strike(Fault::Kill);
+            killed.led.iter_mut().for_each(|led| led.until_ns = Some(until_ms * MS));
+            let report = Report::new("s", 3, watched(), &[killed], &history()).summarize();
+            report.summary.iter().map(|s| (s.from, s.p50_ms)).collect::<Vec<_>>()
+        };
+        assert_eq!(summary(1_010), [("signal", 500.0), ("end of the view", 490.0)]);
+        assert_eq!(summary(3_000), [("signal", 500.0)]);
     }
 
     #[test]

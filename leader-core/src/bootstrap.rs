@@ -9,8 +9,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use crate::cell::Cell;
-use crate::clock::Clock;
-use crate::config::{Config, StoreChoice};
+use crate::config::Config;
 use crate::driver::{self, report::Reporter};
 use crate::election::Rules;
 use crate::elector::{Elector, Handle};
@@ -150,16 +149,14 @@ pub(crate) async fn launch(config: Config, process_wide: bool) -> Result<Elector
 
 /// Checks everything, then starts the threads.
 fn spawn(config: &Config, process_wide: bool) -> Result<Elector, StartError> {
-    if process_wide && !matches!(config.clock, Clock::Boot) {
+    #[cfg(feature = "testing")]
+    if process_wide && matches!(config.clock, crate::clock::Clock::Manual(_)) {
         return Err(ConfigError::ManualClock.into());
     }
     let timing = config.timing.resolve()?;
     let groups = config.all_groups()?;
     let candidate = Candidate { id: config.resolve_instance_id()?, incarnation: Incarnation::random() };
-    let store = match &config.store {
-        StoreChoice::Url { url, options } => crate::store::open(url, options).map_err(ConfigError::from)?,
-        StoreChoice::Given(store) => Arc::clone(store),
-    };
+    let store = config.open_store()?;
     let rules = Rules {
         ttl: timing.ttl,
         guard: timing.guard,
@@ -187,6 +184,7 @@ fn spawn(config: &Config, process_wide: bool) -> Result<Elector, StartError> {
         clock,
         progress: watch::Sender::new(Progress::default()),
         dropped_reports: reporter.dropped(),
+        findings: Mutex::default(),
         strangers: Mutex::new(BTreeSet::new()),
         jobs: Mutex::new(BTreeSet::new()),
     });
@@ -203,18 +201,6 @@ fn spawn(config: &Config, process_wide: bool) -> Result<Elector, StartError> {
         return Err(StartError::Thread(error));
     }
     Ok(elector)
-}
-
-/// What is unsafe about the store in this place.
-pub(crate) fn warnings(shared: &Shared) -> Vec<String> {
-    let mut warnings = Vec::new();
-    if std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() && !shared.store.guarantees().between_hosts {
-        warnings.push(format!(
-            "this looks like Kubernetes, but the instances of different pods cannot share `{}`: each may lead; use a store that hosts share",
-            shared.address
-        ));
-    }
-    warnings
 }
 
 /// What people look for in a log when a job does not run.
@@ -241,10 +227,6 @@ fn announce(elector: &Elector) {
             _ => format!("follower, {known}"),
         };
         tracing::info!(target: "leader", instance = %status.instance, group = %name, "group {name} ({places}): {standing}");
-    }
-    for problem in &status.problems {
-        let group = problem.group.as_ref().map_or("all groups", GroupName::as_str);
-        tracing::warn!(target: "leader", "{group}: {}", problem.text);
     }
 }
 

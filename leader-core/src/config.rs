@@ -54,9 +54,35 @@ pub(crate) enum StoreChoice {
 }
 
 /// What a store that is opened by its URL is told.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
+#[cfg_attr(not(any(feature = "redis", feature = "sqlite")), allow(dead_code, reason = "for stores that are left out"))]
 pub(crate) struct StoreOptions {
     pub(crate) fresh_store: FreshStore,
+    pub(crate) prefix: String,
+    pub(crate) shortest_quarantine: Duration,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        let fresh_store = FreshStore::default();
+        Self { fresh_store, prefix: "leader:".to_owned(), shortest_quarantine: Duration::ZERO }
+    }
+}
+
+impl StoreOptions {
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        let prefix = &self.prefix;
+        let reason = if prefix.is_empty() {
+            "it is empty".to_owned()
+        } else if prefix.len() > 128 {
+            format!("it has {} characters", prefix.len())
+        } else if let Some(c) = prefix.chars().find(|c| !c.is_ascii_graphic() || "{}*?[]\\".contains(*c)) {
+            format!("it contains `{}`", c.escape_default())
+        } else {
+            return Ok(());
+        };
+        Err(ConfigError::Prefix { prefix: prefix.chars().take(80).collect(), reason })
+    }
 }
 
 /// What a store does that finds no record of a group: it may be new, or may have lost its memory.
@@ -72,7 +98,8 @@ pub enum FreshStore {
 }
 
 impl Config {
-    /// Leases in the store at `url`: `sqlite:///var/lib/app/leader.db` for the instances of one host, `memory:` for tests.
+    /// Leases in the store at `url`: `redis://host:6379` for instances on any number of hosts,
+    /// `sqlite:///var/lib/app/leader.db` for those of one host, `memory:` for tests.
     pub fn new(url: impl Into<String>) -> Self {
         Self::on(StoreChoice::Url { url: url.into(), options: StoreOptions::default() })
     }
@@ -91,7 +118,7 @@ impl Config {
     /// As the environment says. `LEADER_STORE` must be set; each of the others stands for the setter of its name:
     /// `LEADER_GROUPS`, `LEADER_OBSERVE` (names with commas between), `LEADER_INSTANCE_ID` (the readable part of the id, to
     /// which a random suffix is added), `LEADER_TTL`, `LEADER_HEARTBEAT`, `LEADER_RETRY`, `LEADER_OPERATION_TIMEOUT`
-    /// (durations such as `10s` or `500ms`).
+    /// (durations such as `10s` or `500ms`), `LEADER_PREFIX`.
     ///
     /// Any other variable that begins with `LEADER_` is only warned about: Kubernetes sets some for a service called
     /// `leader`.
@@ -200,7 +227,9 @@ impl Config {
         self
     }
 
-    /// How long [`bootstrap`](crate::bootstrap()) may wait for the first round: the ttl by default, and at most 15 s.
+    /// How long [`bootstrap`](crate::bootstrap()) may wait for the first round: the ttl by default, and at most 15 s. Without
+    /// this setting it also waits until a store that gives no leases yet (see [`FreshStore`]) gives them, 15 s and one attempt at
+    /// most.
     pub fn start_timeout(mut self, timeout: Duration) -> Self {
         self.timing.start_timeout = Some(timeout);
         self
@@ -220,11 +249,39 @@ impl Config {
     }
 
     /// What to think of a store without a record; [`FreshStore::Wait`] by default. For stores that are opened by their URL.
-    pub fn fresh_store(mut self, fresh: FreshStore) -> Self {
+    pub fn fresh_store(self, fresh: FreshStore) -> Self {
+        self.store_option(|options| options.fresh_store = fresh)
+    }
+
+    /// What the names of the keys begin with, in a Redis server that is opened by its URL: `leader:` by default. Fleets with
+    /// different prefixes elect apart; all instances of one fleet need the same.
+    pub fn prefix(self, prefix: impl Into<String>) -> Self {
+        self.store_option(|options| options.prefix = prefix.into())
+    }
+
+    /// A Redis server that may have lost its memory gives no lease for the asker's ttl, or for the ttl in its record, or for
+    /// so long, whichever is longest. It has to be the largest ttl in the fleet where instances have different ones; zero by
+    /// default. For a store that is opened by its URL.
+    pub fn shortest_quarantine(self, shortest: Duration) -> Self {
+        self.store_option(|options| options.shortest_quarantine = shortest)
+    }
+
+    fn store_option(mut self, set: impl FnOnce(&mut StoreOptions)) -> Self {
         if let StoreChoice::Url { options, .. } = &mut self.store {
-            options.fresh_store = fresh;
+            set(options);
         }
         self
+    }
+
+    /// The store, which is not opened yet.
+    pub(crate) fn open_store(&self) -> Result<Arc<dyn LeaseStore>, ConfigError> {
+        match &self.store {
+            StoreChoice::Url { url, options } => {
+                options.check()?;
+                Ok(crate::store::open(url, options)?)
+            }
+            StoreChoice::Given(store) => Ok(Arc::clone(store)),
+        }
     }
 
     /// The groups to compete for, and those to observe, each once and in order.
@@ -274,6 +331,9 @@ impl Config {
 
     #[doc(hidden)]
     pub fn known_bad(mut self, variant: crate::election::KnownBad) -> Self {
+        if variant == crate::election::KnownBad::WallClock {
+            self.clock = Clock::Wall;
+        }
         self.known_bad = Some(variant);
         self
     }

@@ -36,6 +36,13 @@ impl InstanceId {
         Self(format!("{name}-{:08x}", random() as u32).into())
     }
 
+    /// Whatever another application wrote into a lease, so that it can be shown.
+    #[cfg(feature = "redis")]
+    pub(crate) fn of_stranger(text: &str) -> Self {
+        let shown: String = text.chars().take(256).map(|c| if c.is_ascii_graphic() { c } else { '?' }).collect();
+        Self(if shown.is_empty() { "(empty)".into() } else { shown.into() })
+    }
+
     /// The text of the id.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -15,7 +15,7 @@
 //!
 //! #[tokio::main(flavor = "current_thread")]
 //! async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//!     // The instances of one host share a file, such as `sqlite:///var/lib/app/leader.db`; see `Config::from_env`.
+//!     // A fleet shares a server, `redis://host:6379`, or on one host a file, `sqlite:///var/lib/app/leader.db`.
 //!     let leader = bootstrap(Config::new("memory:")).await?;
 //!     assert_eq!(build_report().await, Some("built"));
 //!     // Lets running work end, then gives the leases back: another instance leads.
@@ -43,18 +43,20 @@
 //! | who leads | [`Elector::is_leader`], [`Elector::lease`], [`Elector::leader_id`], [`Elector::subscribe`] |
 //! | gated work | [`#[leader_only]`](macro@leader_only), [`Elector::run_if_leader`], [`Elector::while_leader`], [`lease()`], [`Lease::lost`], [`Skipped`] |
 //! | giving leadership away | [`Elector::step_down`], [`Elector::drain`], [`Elector::resume`] |
-//! | operations | [`Elector::status`], [`Elector::live`], [`Elector::ready`]; logs by `tracing`, target `leader` |
+//! | operations | [`Elector::status`], [`Elector::doctor`], [`Elector::live`], [`Elector::ready`]; logs by `tracing`, target `leader` |
 //! | policies | [`RenewalFailure`], [`Reclaim`], [`FreshStore`] |
-//! | stores | [`store`]: the trait [`LeaseStore`](store::LeaseStore), a file, a memory |
+//! | stores | [`store`]: the trait [`LeaseStore`](store::LeaseStore), a Redis server, a file, a memory |
 //! | tests | [`Elector::scope`], [`Elector::enter`]; `testing` |
 //!
 //! # Features
 //! | feature | gives | default |
 //! |---|---|---|
 //! | `macros` | [`#[leader_only]`](macro@leader_only) | on |
+//! | `redis` | the store for many hosts: `redis://host:6379` | on |
+//! | `redis-tls` | the same over TLS: `rediss://host:6379` | |
 //! | `sqlite` | the store for one host: `sqlite:///path` (Unix only) | on |
 //! | `signal` | `shutdown_signal` | |
-//! | `serde` | `Serialize` for [`Status`], [`Event`] and their parts | |
+//! | `serde` | `Serialize` for [`Status`], [`Event`], [`Finding`] and their parts | |
 //! | `testing` | the module `testing`: electors with a fixed answer, a manual clock, a faulty store, the conformance suite of stores | |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -62,6 +64,7 @@ mod bootstrap;
 mod cell;
 mod clock;
 mod config;
+mod doctor;
 mod driver;
 mod election;
 mod elector;
@@ -85,11 +88,13 @@ mod work;
 pub use bootstrap::{bootstrap, current};
 pub use clock::BootInstant;
 pub use config::{Config, FreshStore};
+pub use doctor::{Finding, Severity};
 pub use election::{LossReason, Reclaim, RenewalFailure};
 pub use elector::Elector;
 pub use entry::lease;
 pub use error::{
-    ConfigError, DrainError, InspectError, NotLive, NotReady, StartError, StoreError, StoreUrlError, UnknownGroup,
+    ConfigError, DoctorError, DrainError, InspectError, NotLive, NotReady, StartError, StoreError, StoreUrlError,
+    UnknownGroup,
 };
 pub use event::{Event, Role, Subscription};
 pub use gate::Skipped;

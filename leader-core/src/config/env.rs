@@ -9,7 +9,8 @@ use crate::error::ConfigError;
 const PREFIX: &str = "LEADER_";
 
 /// What means something. Whatever else begins like these is only warned about.
-const KEYS: [&str; 8] = ["STORE", "GROUPS", "OBSERVE", "INSTANCE_ID", "TTL", "HEARTBEAT", "RETRY", "OPERATION_TIMEOUT"];
+const KEYS: [&str; 9] =
+    ["STORE", "GROUPS", "OBSERVE", "INSTANCE_ID", "TTL", "HEARTBEAT", "RETRY", "OPERATION_TIMEOUT", "PREFIX"];
 
 /// `variables` are handed in, so that a test need not change the process's own.
 pub(super) fn read(variables: impl Iterator<Item = (OsString, OsString)>) -> Result<Config, ConfigError> {
@@ -41,6 +42,7 @@ pub(super) fn read(variables: impl Iterator<Item = (OsString, OsString)>) -> Res
             "HEARTBEAT" => config.heartbeat(duration(&key, &value)?),
             "RETRY" => config.retry(duration(&key, &value)?),
             "OPERATION_TIMEOUT" => config.operation_timeout(duration(&key, &value)?),
+            "PREFIX" => config.prefix(value),
             _ => {
                 tracing::warn!(target: "leader", "the environment variable {PREFIX}{key} means nothing to the elector");
                 config
@@ -65,6 +67,7 @@ fn duration(key: &str, value: &str) -> Result<Duration, ConfigError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::StoreChoice;
 
     fn read_from(variables: &[(&str, &str)]) -> Result<Config, ConfigError> {
         read(variables.iter().map(|(k, v)| ((*k).into(), (*v).into())))
@@ -81,9 +84,11 @@ mod tests {
             ("LEADER_HEARTBEAT", "1s"),
             ("LEADER_RETRY", "250ms"),
             ("LEADER_OPERATION_TIMEOUT", "1s 500ms"),
+            ("LEADER_PREFIX", "app:"),
         ])
         .unwrap();
         assert_eq!((config.groups.len(), config.observed.len()), (2, 1));
+        assert!(matches!(&config.store, StoreChoice::Url { options, .. } if options.prefix == "app:"));
         assert!(config.resolve_instance_id().unwrap().as_str().starts_with("pod-7-"));
         let timing = config.timing.resolve().unwrap();
         assert_eq!((timing.ttl, timing.heartbeat), (Duration::from_secs(5), Duration::from_secs(1)));

@@ -36,6 +36,8 @@ pub(crate) struct Timing {
     pub(crate) retry: Duration,
     pub(crate) operation_timeout: Duration,
     pub(crate) start_timeout: Duration,
+    /// How long a start may take where the store gives no lease to anybody yet, and says until when.
+    pub(crate) quarantined_start: Duration,
     pub(crate) grace: Duration,
     /// The longest delay by which an instance that holds leases is slower to take another.
     pub(crate) spread: Duration,
@@ -47,14 +49,18 @@ impl Wishes {
         let drift_ppm = self.drift_ppm.unwrap_or(DEFAULT_DRIFT_PPM);
         // A leader's clock may be slow by the drift and the store's fast by as much.
         let guard = LEAST_GUARD.max(ttl.saturating_mul(drift_ppm).saturating_mul(2) / 1_000_000);
+        // A short lease that a single slow call has cost must not stay free for longer than it lasts.
+        let retry = self.retry.unwrap_or(MOST_RETRY.min(ttl / 3));
+        let operation_timeout = self.operation_timeout.unwrap_or(MOST_OPERATION_TIMEOUT.min(ttl / 5));
+        let patient = MOST_START_TIMEOUT.saturating_add(operation_timeout).saturating_add(retry);
         let timing = Timing {
             ttl,
             guard,
             heartbeat: self.heartbeat.unwrap_or(ttl / 3),
-            // A short lease that a single slow call has cost must not stay free for longer than it lasts.
-            retry: self.retry.unwrap_or(MOST_RETRY.min(ttl / 3)),
-            operation_timeout: self.operation_timeout.unwrap_or(MOST_OPERATION_TIMEOUT.min(ttl / 5)),
+            retry,
+            operation_timeout,
             start_timeout: self.start_timeout.unwrap_or(MOST_START_TIMEOUT.min(ttl)),
+            quarantined_start: self.start_timeout.unwrap_or(patient),
             grace: self.grace.unwrap_or(DEFAULT_GRACE),
             spread: self.spread.unwrap_or(ttl / 10),
         };

@@ -6,6 +6,7 @@
 
 mod call;
 mod control;
+mod doctor;
 mod drain;
 pub(crate) mod report;
 mod schedule;
@@ -27,6 +28,7 @@ use crate::store::{Announcement, Announcer};
 
 use call::{Call, Done};
 pub(crate) use control::Control;
+use doctor::Examining;
 use drain::Drain;
 use report::{Report, Reporter};
 use schedule::Schedule;
@@ -44,7 +46,10 @@ pub(crate) struct Driver {
     /// What each call in flight is about, for the case that it panics.
     in_flight: HashMap<tokio::task::Id, Call>,
     connection: Connection,
+    examining: Examining,
     start_deadline: Option<BootInstant>,
+    /// The end of a start that has to wait for the store's quarantine.
+    patient_start_deadline: BootInstant,
     drain: Option<Drain>,
     waiting_drains: VecDeque<Drain>,
     held: usize,
@@ -58,6 +63,8 @@ struct Group {
     published: Option<(Term, BootInstant)>,
     settled: bool,
     failing: bool,
+    /// The lasting error that was logged and has not gone since.
+    refused: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,7 +124,8 @@ impl Driver {
         let group = |(cell, observe): (&Arc<Cell>, &bool)| {
             let rules = Rules { observe: *observe, ..rules.clone() };
             let election = Election::new(cell.group.clone(), shared.candidate.clone(), rules, now);
-            Group { cell: Arc::clone(cell), election, published: None, settled: false, failing: false }
+            let (published, settled, failing, refused) = (None, false, false, None);
+            Group { cell: Arc::clone(cell), election, published, settled, failing, refused }
         };
         let groups: Vec<Group> = shared.cells.values().zip(observed).map(group).collect();
         let (announcer, announcements) = Announcer::new();
@@ -132,7 +140,9 @@ impl Driver {
             calls: JoinSet::new(),
             in_flight: HashMap::new(),
             connection: Connection::Wanted { at: now },
+            examining: Examining::default(),
             start_deadline: Some(now.saturating_add(shared.timing.start_timeout)),
+            patient_start_deadline: now.saturating_add(shared.timing.quarantined_start),
             drain: None,
             waiting_drains: VecDeque::new(),
             held: 0,
@@ -143,6 +153,7 @@ impl Driver {
     }
 
     async fn live(mut self) {
+        self.look_around();
         let idle = Arc::clone(&self.idle);
         let clock = self.shared.clock.clone();
         loop {
@@ -186,6 +197,7 @@ impl Driver {
             requests.extend(request.map(|request| (index, request)));
         }
         self.send(now, requests);
+        self.examine_if_due(now);
     }
 
     /// `now` must be what [`advance`](Self::advance) was given: what came due since then has not been looked at.
@@ -196,7 +208,7 @@ impl Driver {
             _ => None,
         };
         let drain = self.drain.as_ref().and_then(|drain| drain.deadline(now));
-        let all = [elections, connect, drain, self.start_deadline];
+        let all = [elections, connect, drain, self.start_deadline, self.examining.due()];
         all.into_iter().flatten().min().unwrap_or(BootInstant::from_nanos(u64::MAX))
     }
 
@@ -271,7 +283,9 @@ impl Driver {
             }
             Notice::Vacant => return cell.forget_leader(),
             Notice::Quarantined(remaining, reason) => {
-                if !cell.set_problem(Some(reason)) {
+                let news = cell.set_problem(Some(reason));
+                self.wait_for_quarantine(now.saturating_add(remaining));
+                if !news {
                     return;
                 }
                 Report::Quarantined { group, remaining, reason }
@@ -287,13 +301,29 @@ impl Driver {
         self.reporter.send(report);
     }
 
-    /// A request of a group got no answer.
-    fn failed(&mut self, index: usize, now: BootInstant, no: RequestNo, error: &StoreError) {
+    /// A request of a group got no answer. Returns whether that is for the log: an error that does not pass by itself is
+    /// there once, and not again at each attempt.
+    fn failed(&mut self, index: usize, now: BootInstant, no: RequestNo, error: &StoreError) -> bool {
         let group = &mut self.groups[index];
+        let text = error.to_string();
         group.failing = true;
-        group.cell.set_problem(Some(&error.to_string()));
+        group.cell.set_problem(Some(&text));
+        let known = error.is_permanent() && group.refused.as_ref() == Some(&text);
+        if error.is_permanent() {
+            group.refused = Some(text);
+        }
         let failure = if error.is_permanent() { Failure::Permanent } else { Failure::Passing };
         self.handle(index, now, Event::Failed(no, failure));
+        !known
+    }
+
+    /// The first start of a fleet on a new store ends with a leader, and not a moment before there can be one.
+    fn wait_for_quarantine(&mut self, end: BootInstant) {
+        let timing = &self.shared.timing;
+        let answered = end.saturating_add(timing.operation_timeout).saturating_add(timing.retry);
+        if let Some(deadline) = &mut self.start_deadline {
+            *deadline = (*deadline).max(answered.min(self.patient_start_deadline));
+        }
     }
 
     /// The start is over when every group's leader is known, or its time is.
@@ -319,6 +349,7 @@ impl Driver {
         self.calls.shutdown().await;
         // Whoever asked too late is told by the loss of the question, and not only when the last lease has run out.
         self.in_flight.clear();
+        self.examining = Examining::default();
         self.control.close();
         while self.control.try_recv().is_ok() {}
         for group in &self.groups {

@@ -6,23 +6,27 @@
 
 pub(crate) mod memory;
 #[cfg(feature = "redis")]
-mod redis;
+pub(crate) mod redis;
 mod rules;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod url;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
+use crate::doctor::Finding;
 use crate::error::StoreError;
 use crate::group::GroupName;
 use crate::identity::{Candidate, Incarnation, InstanceId};
 use crate::lease::Term;
 
 pub use memory::MemoryStore;
+#[cfg(feature = "redis")]
+pub use redis::RedisStore;
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteStore;
 pub(crate) use url::{open, redacted};
@@ -75,6 +79,19 @@ pub trait LeaseStore: Send + Sync + 'static {
     /// failure of a single command.
     fn execute(&self, batch: Batch) -> StoreFuture<'_, Answers>;
 
+    /// Looks for what is unsafe or broken about the store itself and about the records of these groups, and changes
+    /// nothing. Called after a [`connect`](Self::connect) that went well, once by itself, and when
+    /// [`Elector::doctor`](crate::Elector::doctor) is. What could not be looked at is a finding of its own.
+    ///
+    /// Batches go on meanwhile: none of them may have to wait for it. The default finds nothing.
+    ///
+    /// # Errors
+    /// Nothing at all could be looked at.
+    fn examine(&self, examination: Examination) -> StoreFuture<'_, Vec<Finding>> {
+        drop(examination);
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
     /// The elector with this incarnation has ended: forget its announcer and whatever was opened for it.
     fn disconnect(&self, incarnation: Incarnation) -> StoreFuture<'_, ()>;
 }
@@ -84,8 +101,11 @@ pub trait LeaseStore: Send + Sync + 'static {
 pub struct Session {
     /// The elector.
     pub candidate: Candidate,
-    /// Its groups.
-    pub groups: Vec<GroupName>,
+    /// Its groups, each with the functions that its program gates by it: `billing::jobs::send_digest`. A store may keep them
+    /// beside the lease, so that others can tell what a leader does not run.
+    pub groups: BTreeMap<GroupName, Vec<String>>,
+    /// What its program is called.
+    pub program: String,
     /// Where to announce releases.
     pub announcer: Announcer,
     /// How long [`LeaseStore::connect`] may take.
@@ -112,6 +132,19 @@ pub struct Batch {
     /// What to do.
     pub commands: Vec<Command>,
     /// How long the call may take, from now; past that the driver drops it.
+    pub timeout: Duration,
+}
+
+/// What [`LeaseStore::examine`] is asked to look at.
+#[derive(Debug, Clone)]
+pub struct Examination {
+    /// Who asks: what it holds itself is nothing strange.
+    pub candidate: Candidate,
+    /// The groups whose records to look at, each once and in order.
+    pub groups: Vec<GroupName>,
+    /// The asker's ttl.
+    pub ttl: Duration,
+    /// How long it may take in all, from now; past that the driver drops it, and what was found by then is lost.
     pub timeout: Duration,
 }
 

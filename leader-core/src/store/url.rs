@@ -14,7 +14,7 @@ pub(crate) fn open(url: &str, options: &StoreOptions) -> Result<Arc<dyn LeaseSto
     match scheme {
         "memory" => memory(rest),
         "sqlite" => sqlite(rest, options),
-        "redis" | "rediss" | "redis-sentinel" | "redis-cluster" => redis(scheme, url),
+        "redis" | "rediss" | "redis-sentinel" | "redis-cluster" => redis(scheme, url, options),
         // What precedes a colon may be a password, if somebody left the scheme out: only what looks like a scheme is shown.
         _ if rest.starts_with("//") && is_scheme(scheme) => {
             Err(StoreUrlError::UnknownScheme { scheme: scheme.to_owned() })
@@ -66,13 +66,12 @@ fn sqlite(_rest: &str, _options: &StoreOptions) -> Result<Arc<dyn LeaseStore>, S
 }
 
 #[cfg(feature = "redis")]
-fn redis(scheme: &str, url: &str) -> Result<Arc<dyn LeaseStore>, StoreUrlError> {
-    super::redis::check(url)?;
-    Err(StoreUrlError::NotBuiltIn { scheme: scheme.to_owned(), feature: "redis", since: "a later version" })
+fn redis(_scheme: &str, url: &str, options: &StoreOptions) -> Result<Arc<dyn LeaseStore>, StoreUrlError> {
+    Ok(Arc::new(super::RedisStore::open(url, options)?))
 }
 
 #[cfg(not(feature = "redis"))]
-fn redis(scheme: &str, _url: &str) -> Result<Arc<dyn LeaseStore>, StoreUrlError> {
+fn redis(scheme: &str, _url: &str, _options: &StoreOptions) -> Result<Arc<dyn LeaseStore>, StoreUrlError> {
     Err(StoreUrlError::NotBuiltIn { scheme: scheme.to_owned(), feature: "redis", since: "this version" })
 }
 

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
+use crate::doctor::Finding;
 use crate::error::StoreError;
 use crate::identity::Incarnation;
-use crate::store::{Announcer, Answers, Batch, Command, Guarantees, LeaseStore, Session, StoreFuture};
+use crate::store::{Announcer, Answers, Batch, Command, Examination, Guarantees, LeaseStore, Session, StoreFuture};
 
 /// What goes wrong with a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -217,6 +218,11 @@ impl LeaseStore for FaultyStore {
                 Fault::FailCommands(error) => self.execute_others(batch, &about, &error).await,
             }
         })
+    }
+
+    /// Without a fault of its own.
+    fn examine(&self, examination: Examination) -> StoreFuture<'_, Vec<Finding>> {
+        self.inner.examine(examination)
     }
 
     fn disconnect(&self, incarnation: Incarnation) -> StoreFuture<'_, ()> {

@@ -17,3 +17,10 @@ pub use listener::Listener;
 pub mod election {
     pub use crate::election::*;
 }
+
+/// The Redis store's script by itself, for simulations and models. Not part of the stable API.
+#[cfg(feature = "redis")]
+#[doc(hidden)]
+pub mod redis_script {
+    pub use crate::store::redis::testing::*;
+}

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use leader_core::{Reclaim, RenewalFailure};
 use leader_tests::model::{search, searches};
-use leader_tests::sim::{Report, Settings, Variant, run, run_many};
+use leader_tests::sim::{Report, Settings, StoreKind, Variant, run, run_many};
 use lexopt::prelude::*;
 
 const HELP: &str = "\
@@ -20,6 +20,7 @@ cargo run --release -p leader-tests --bin simulate -- [OPTIONS]
   --hours H          simulated hours (default 10)
   --seed S           the first seed (default 1); a failing seed alone: --seed S --hours 0.05
   --drift-ppm N      clocks run up to N ppm too fast or too slow, with a guard set for it (default 500)
+  --store KIND       what plays the store: model (of its rules; fast, the default), or script (the Redis store's own)
   --instances N      instances (default 3)
   --observers N      how many of them only observe (default 0)
   --ttl MS[,MS…]     ttl of the first, second, … instance, in milliseconds (default 1000)
@@ -30,7 +31,7 @@ cargo run --release -p leader-tests --bin simulate -- [OPTIONS]
   --twins            the first two instances have one id, and both live (safe with --after-deadline only)
   --variant NAME     breaks a rule on purpose, and stops at the first seed that shows it; one of
                      deadline-from-reply, wall-clock, no-guard, no-deadline, renew-by-value, late-reply,
-                     no-quarantine, one-quarantine, forget-older
+                     no-quarantine, one-quarantine, forget-older, no-until
   --exhaustive       no simulation, but every interleaving of two instances within bounds, one scenario after another
   --patience S       ends each exhaustive search after so many seconds (default 120)
   --jobs N           threads (default: all)
@@ -75,6 +76,7 @@ fn arguments() -> Result<Option<Arguments>, lexopt::Error> {
             Long("hours") => hours = arguments.value()?.parse()?,
             Long("seed") => seed = arguments.value()?.parse()?,
             Long("drift-ppm") => drift = arguments.value()?.parse()?,
+            Long("store") => settings.store = arguments.value()?.parse_with(store_named)?,
             Long("instances") => settings.instances = arguments.value()?.parse()?,
             Long("observers") => settings.observers = arguments.value()?.parse()?,
             Long("ttl") => settings.ttls = arguments.value()?.parse_with(ttls)?,
@@ -118,6 +120,14 @@ fn ttls(text: &str) -> Result<Vec<Duration>, String> {
         _ => Err(format!("`{part}` is not a ttl between 100 and 3600000 ms")),
     };
     text.split(',').map(one).collect()
+}
+
+fn store_named(name: &str) -> Result<StoreKind, String> {
+    match name {
+        "model" => Ok(StoreKind::Model),
+        "script" => Ok(StoreKind::Script),
+        _ => Err(format!("`{name}` is neither model nor script")),
+    }
 }
 
 fn variant_named(name: &str) -> Result<Variant, String> {

@@ -6,13 +6,13 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use leader_core::{BootInstant, Config, Elector, Reclaim, RenewalFailure, leader_only};
+use leader_core::{BootInstant, Config, Elector, FreshStore, Reclaim, RenewalFailure, leader_only};
 use leader_examples::history::Run;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use super::sampler::{self, Flush, Log};
-use super::talk::{Command, Options, Told};
+use super::talk::{Command, Held, Options, Told};
 
 const WORKERS: usize = 2;
 const GRACE: Duration = Duration::from_secs(5);
@@ -50,6 +50,12 @@ pub fn run(mut arguments: impl Iterator<Item = String>) -> Result<(), Box<dyn st
 
 fn config(options: &Options) -> Config {
     let mut config = Config::new(&options.store).ttl(options.ttl).groups(&options.groups).grace(GRACE);
+    if let Some(heartbeat) = options.heartbeat {
+        config = config.heartbeat(heartbeat);
+    }
+    if let Some(retry) = options.retry {
+        config = config.retry(retry);
+    }
     if let Some(timeout) = options.operation_timeout {
         config = config.operation_timeout(timeout);
     }
@@ -61,6 +67,12 @@ fn config(options: &Options) -> Config {
     }
     if options.hold_until_deadline {
         config = config.renewal_failure(RenewalFailure::HoldUntilDeadline);
+    }
+    if options.trust_fresh_store {
+        config = config.fresh_store(FreshStore::Trust);
+    }
+    if let Some(variant) = options.known_bad {
+        config = config.known_bad(variant);
     }
     config
 }
@@ -106,6 +118,13 @@ impl Node {
             Command::LeaderId { group } => {
                 let asked = async { elector.leader_id(&group).await.map(|id| id.map(|id| id.to_string())) };
                 self.wait(asked)
+            }
+            Command::Lease { group } => {
+                let held = elector.lease(&group).map(|lease| {
+                    let deadline_ns = lease.deadline().as_nanos();
+                    Held { term: lease.term().get(), deadline_ns }
+                });
+                serde_json::to_value(held).map_err(|error| error.to_string())
             }
             Command::Work => {
                 let (label, log) = (self.label.clone(), self.log.clone());

@@ -59,11 +59,16 @@ impl Request {
 }
 
 /// A reply that is no error.
+#[cfg_attr(not(feature = "testing"), allow(unreachable_pub, reason = "public for simulations, under `testing`"))]
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Reply {
+pub enum Reply {
+    /// Nothing.
     Nil,
+    /// A number.
     Integer(i64),
+    /// A string.
     Text(String),
+    /// Replies in a row.
     List(Vec<Reply>),
 }
 

@@ -1,15 +1,244 @@
-//! The store for a fleet: a Redis server.
-#![cfg_attr(not(test), expect(dead_code, reason = "the store that uses it comes with the next change"))]
+//! The store for a fleet on many hosts: a Redis server.
+//!
+//! A lease is a key that expires; beside it stands a record that does not ([`keys`]). Each batch is one call of a script
+//! ([`script`], `scripts/*.lua`), which also finds out whether the server may have lost its memory. What a client library
+//! must do, and must not, is in [`connection`]; how a link is replaced, in [`session`].
 
 mod address;
 mod connection;
+mod doctor;
+mod failure;
 mod fred;
+mod jobs;
+mod keys;
+mod script;
+mod session;
+#[cfg(feature = "testing")]
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 
-use crate::error::StoreUrlError;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-/// Whether `url` can be used.
-pub(super) fn check(url: &str) -> Result<(), StoreUrlError> {
-    address::Address::parse(url).map(drop)
+use self::address::Address;
+use self::connection::{Client, Failure};
+use self::fred::FredClient;
+use self::keys::Keys;
+use self::script::Common;
+use self::session::Session;
+use super::{Answers, Batch, Command, Examination, Guarantees, LeaseStore, StoreFuture};
+use crate::config::{FreshStore, StoreOptions};
+use crate::doctor::Finding;
+use crate::error::{ConfigError, StoreError, StoreUrlError};
+use crate::identity::Incarnation;
+
+/// Leases in a Redis server, for instances on any number of hosts (feature `redis`, on by default). Redis 6.2 or newer.
+///
+/// Each elector has a connection for its commands and one that listens to announced releases, in its own thread. A connection
+/// that fails is replaced, and no command is ever sent twice.
+///
+/// - Keys: `leader:<group>` is the lease, the leader's instance id with a time to live; other implementations of the
+///   same election can share it. `{leader:<group>}:term` is the record, a hash that does not expire: delete it and the
+///   group has no leader for one ttl.
+/// - A server that may have lost leases (it was restarted, emptied, rolled back, or another one took its place) gives
+///   none for one ttl, because a leader that it has forgotten may still believe in its lease. So the first start of a
+///   fleet on a new server takes a ttl, once; see [`FreshStore`]. A leader that is still within its right takes its seat
+///   again meanwhile.
+/// - If instances have different ttls, tell all of them the largest:
+///   [`Config::shortest_quarantine`](crate::Config::shortest_quarantine).
+/// - Two limits: an operator who deletes the lease key, and a jump of the server's own clock, can give two leaders until the
+///   older one's next renew. And if that clock was set back while the server lost its memory, and the only instance that
+///   knew the last term is silent, a term can come twice.
+///
+/// ```
+/// use leader_core::store::{LeaseStore, RedisStore};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let store = RedisStore::new("redis://user:secret@cache.internal/2")?;
+/// assert_eq!(store.address(), "redis://***@cache.internal:6379/2");
+/// assert!(store.guarantees().between_hosts);
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct RedisStore(Arc<Inner>);
+
+#[derive(Clone)]
+struct Inner {
+    client: Arc<dyn Client>,
+    address: String,
+    keys: Keys,
+    options: StoreOptions,
+    script: Arc<str>,
+    sessions: Sessions,
+}
+
+type Sessions = Arc<Mutex<HashMap<Incarnation, Arc<Session>>>>;
+
+impl RedisStore {
+    /// The store in the server that `url` names: `redis://[user][:password@]host[:port][/database]`, or `rediss://…` for
+    /// TLS (feature `redis-tls`). Nothing is opened yet.
+    ///
+    /// # Errors
+    /// [`StoreUrlError`] says which part of the URL is wrong; it never shows a password.
+    pub fn new(url: &str) -> Result<Self, StoreUrlError> {
+        Self::open(url, &StoreOptions::default())
+    }
+
+    pub(crate) fn open(url: &str, options: &StoreOptions) -> Result<Self, StoreUrlError> {
+        let address = Address::parse(url)?;
+        Ok(Self(Arc::new(Inner {
+            address: address.to_string(),
+            client: Arc::new(FredClient::new(address)),
+            keys: Keys::new(&options.prefix),
+            options: options.clone(),
+            script: script::TEXT.into(),
+            sessions: Sessions::default(),
+        })))
+    }
+
+    /// What to think of a group without a record.
+    #[must_use]
+    pub fn fresh_store(self, fresh: FreshStore) -> Self {
+        self.with(|inner| inner.options.fresh_store = fresh)
+    }
+
+    /// See [`Config::shortest_quarantine`](crate::Config::shortest_quarantine).
+    #[must_use]
+    pub fn shortest_quarantine(self, shortest: Duration) -> Self {
+        self.with(|inner| inner.options.shortest_quarantine = shortest)
+    }
+
+    /// What the names of the keys begin with, `leader:` by default.
+    ///
+    /// # Errors
+    /// [`ConfigError::Prefix`] with the reason.
+    pub fn prefix(self, prefix: &str) -> Result<Self, ConfigError> {
+        let options = StoreOptions { prefix: prefix.to_owned(), ..self.0.options.clone() };
+        options.check()?;
+        Ok(self.with(|inner| {
+            inner.keys = Keys::new(prefix);
+            inner.options = options;
+        }))
+    }
+
+    fn with(self, change: impl FnOnce(&mut Inner)) -> Self {
+        let mut inner = Arc::unwrap_or_clone(self.0);
+        change(&mut inner);
+        Self(Arc::new(inner))
+    }
+
+    /// This store with a rule of its script broken, so that a checker can show that it would notice.
+    #[cfg(feature = "testing")]
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_script_flaw(self, flaw: testing::Flaw) -> Self {
+        self.with(|inner| inner.script = flaw.in_script(&inner.script).into())
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, HashMap<Incarnation, Arc<Session>>> {
+        // Held for a look or an assignment only: a poisoned one is whole.
+        self.0.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn error(&self, failure: Failure, attempted: &str, timeout: Duration) -> StoreError {
+        failure::store_error(failure, format!("{attempted} {}", self.0.address), timeout, &self.0.keys)
+    }
+
+    async fn execute(&self, commands: &[Command], timeout: Duration) -> Result<Answers, (Failure, &'static str)> {
+        let Some(first) = commands.first() else { return Ok(Vec::new()) };
+        let attempted = name(commands);
+        let session = self.sessions().get(&first.candidate.incarnation).cloned();
+        let session = session.ok_or((Failure::Unreachable("this elector is not connected".to_owned()), attempted))?;
+        let inner = &*self.0;
+        let common = Common {
+            keys: &inner.keys,
+            shortest_quarantine: inner.options.shortest_quarantine,
+            trusts_fresh: inner.options.fresh_store == FreshStore::Trust,
+            jobs: &session.jobs,
+        };
+        let arguments = || script::arguments(commands, common);
+        let reply = session.run_script(arguments, &inner.keys.lease(&first.group), timeout).await;
+        let reply = reply.map_err(|failure| (failure, attempted))?;
+        let answers = script::answers(reply, commands.len())
+            .ok_or((Failure::Unreachable("the script's answer is none of ours".to_owned()), attempted))?;
+        let of = |(answer, command): (Result<_, String>, &Command)| {
+            let attempted = || format!("{} of {} on", command.op.name(), command.group);
+            answer.map_err(|error| self.error(Failure::Server(error), &attempted(), timeout))
+        };
+        Ok(answers.into_iter().zip(commands).map(of).collect())
+    }
+}
+
+/// What a batch does, for a message.
+fn name(commands: &[Command]) -> &'static str {
+    match commands {
+        [one] => one.op.name(),
+        _ => "a batch",
+    }
+}
+
+impl fmt::Debug for RedisStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RedisStore({})", self.0.address)
+    }
+}
+
+impl LeaseStore for RedisStore {
+    fn address(&self) -> String {
+        self.0.address.clone()
+    }
+
+    fn guarantees(&self) -> Guarantees {
+        Guarantees {
+            between_processes: true,
+            between_hosts: true,
+            survives_restart: false,
+            loses_acknowledged_writes: true,
+        }
+    }
+
+    fn connect(&self, session: super::Session) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            let (incarnation, timeout) = (session.candidate.incarnation, session.timeout);
+            let inner = &*self.0;
+            let (client, script) = (Arc::clone(&inner.client), Arc::clone(&inner.script));
+            match Session::open(client, script, &inner.keys, session).await {
+                Ok(session) => drop(self.sessions().insert(incarnation, Arc::new(session))),
+                Err(failure) => return Err(self.error(failure, "connect to", timeout)),
+            }
+            Ok(())
+        })
+    }
+
+    fn execute(&self, batch: Batch) -> StoreFuture<'_, Answers> {
+        Box::pin(async move {
+            let executed = self.execute(&batch.commands, batch.timeout).await;
+            executed.map_err(|(failure, what)| self.error(failure, &format!("{what} on"), batch.timeout))
+        })
+    }
+
+    fn examine(&self, examination: Examination) -> StoreFuture<'_, Vec<Finding>> {
+        Box::pin(async move {
+            // What was found has to be told before the time is over.
+            let until = Instant::now() + examination.timeout.mul_f64(0.9);
+            let inner = &*self.0;
+            let session = self.sessions().get(&examination.candidate.incarnation).cloned();
+            // Not the session's link: a command would wait behind a question, and a question that gets no answer ends it.
+            let connected = inner.client.connect(until.saturating_duration_since(Instant::now())).await;
+            let link = connected.map_err(|failure| self.error(failure, "examine", examination.timeout))?;
+            let deaf = session.as_ref().and_then(|session| session.deaf());
+            Ok(doctor::examine(&*link, &inner.keys, &examination, deaf, until).await)
+        })
+    }
+
+    fn disconnect(&self, incarnation: Incarnation) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            let session = self.sessions().remove(&incarnation);
+            drop(session);
+            Ok(())
+        })
+    }
 }

@@ -9,7 +9,7 @@
 #[cfg(not(unix))]
 compile_error!(
     "the feature `sqlite` of leader-core needs a Unix system, on which files have a device and an inode number; \
-     leave it out: default-features = false, features = [\"macros\"]"
+     leave it out: default-features = false, features = [\"macros\", \"redis\"]"
 );
 
 mod database;

@@ -1,0 +1,54 @@
+//! The names of a group's keys, and of its channel.
+
+use crate::group::GroupName;
+
+/// What the names begin with.
+#[derive(Debug, Clone)]
+pub(super) struct Keys {
+    prefix: Box<str>,
+}
+
+impl Keys {
+    pub(super) fn new(prefix: &str) -> Self {
+        Self { prefix: prefix.into() }
+    }
+
+    /// The lease: the leader's instance id, until it expires. Other implementations of the same election know it, too.
+    pub(super) fn lease(&self, group: &GroupName) -> String {
+        format!("{}{group}", self.prefix)
+    }
+
+    /// The record beside the lease, in the same slot of a cluster: the braces are what that is computed from.
+    pub(super) fn record(&self, group: &GroupName) -> String {
+        format!("{{{}{group}}}:term", self.prefix)
+    }
+
+    /// Where releases are announced.
+    pub(super) fn channel(&self, group: &GroupName) -> String {
+        self.lease(group)
+    }
+
+    /// What permits the leases, as in `ACL SETUSER`.
+    pub(super) fn lease_pattern(&self) -> String {
+        format!("~{}*", self.prefix)
+    }
+
+    /// What permits the records.
+    pub(super) fn record_pattern(&self) -> String {
+        format!("~{{{}*", self.prefix)
+    }
+
+    /// What permits the channels.
+    pub(super) fn channel_pattern(&self) -> String {
+        format!("&{}*", self.prefix)
+    }
+
+    /// What a user of the server must be allowed to: the arguments of `ACL SETUSER` after the user's name and password.
+    pub(super) fn permissions(&self) -> String {
+        let (leases, records, channels) = (self.lease_pattern(), self.record_pattern(), self.channel_pattern());
+        format!(
+            "{leases} {records} resetchannels {channels} -@all +eval +evalsha +script|load +get +set +pexpire +persist \
+             +del +hset +hmget +pttl +time +info +ping +client|id +select +publish +subscribe"
+        )
+    }
+}

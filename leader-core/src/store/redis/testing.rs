@@ -1,0 +1,97 @@
+//! The script by itself, and with a rule left out on purpose, for simulations and models.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use super::keys::Keys;
+use super::script::Common;
+use crate::store::{Answer, Command};
+
+pub use super::connection::Reply;
+
+/// The script that executes a batch.
+pub const TEXT: &str = super::script::TEXT;
+
+/// What follows the script's name in a call: the number of keys, the keys, the arguments.
+#[must_use]
+pub fn arguments(commands: &[Command], prefix: &str, shortest: Duration, trusts_fresh: bool) -> Vec<String> {
+    let (keys, jobs) = (&Keys::new(prefix), &HashMap::new());
+    super::script::arguments(commands, Common { keys, shortest_quarantine: shortest, trusts_fresh, jobs })
+}
+
+/// The answers of a call; each is one, or the server's error for that command alone. `None`: it is none of the script's.
+#[must_use]
+pub fn answers(reply: Reply, commands: usize) -> Option<Vec<Result<Answer, String>>> {
+    super::script::answers(reply, commands)
+}
+
+/// What a quarantine's reason means that the script calls `server`, `record` or `lease`.
+#[must_use]
+pub fn reason(code: &str) -> &'static str {
+    super::script::reason(code)
+}
+
+/// What a user of the server must be allowed to.
+#[must_use]
+pub fn permissions(prefix: &str) -> String {
+    Keys::new(prefix).permissions()
+}
+
+/// A rule of the script that is broken on purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Flaw {
+    /// Renew and release look at the instance id alone.
+    ByValue,
+    /// A server that may have lost its memory gives leases at once.
+    NoQuarantine,
+    /// A quarantine that is on is not begun anew when the server's identity changes again.
+    OneQuarantine,
+    /// It is forgotten that an older incarnation may still believe in the lease that was taken over from it.
+    ForgetOlder,
+    /// A lease that is gone before its recorded end, without a release, is not waited for.
+    NoUntil,
+}
+
+impl Flaw {
+    /// All.
+    pub const ALL: [Self; 5] =
+        [Self::ByValue, Self::NoQuarantine, Self::OneQuarantine, Self::ForgetOlder, Self::NoUntil];
+
+    /// `script` with this rule broken.
+    ///
+    /// # Panics
+    /// If the line that the rule is in does not stand in it, exactly once.
+    #[must_use]
+    pub fn in_script(self, script: &str) -> String {
+        let (rule, broken) = match self {
+            Self::ByValue => (
+                "return group.own and (not command.term or group.term == command.term)",
+                "return group.value == command.id",
+            ),
+            Self::NoQuarantine => ("if group.server or not trusts_fresh then", "if false then"),
+            Self::OneQuarantine => (
+                "if group.server or not trusts_fresh then",
+                "if (group.server or not trusts_fresh) and group.quarantine <= now then",
+            ),
+            Self::ForgetOlder => (
+                "if group.value == command.id and not group.own and",
+                "group.older = 0 if group.value == command.id and not group.own and",
+            ),
+            Self::NoUntil => ("gone = math.max(group.ends - now, 0)", "gone = 0"),
+        };
+        assert_eq!(script.matches(rule).count(), 1, "{self:?}: `{rule}` must be in the script, once");
+        script.replacen(rule, broken, 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_flaw_hits_a_line_of_its_own_rule() {
+        for flaw in Flaw::ALL {
+            assert_ne!(flaw.in_script(TEXT), TEXT, "{flaw:?}");
+        }
+    }
+}
