@@ -76,7 +76,7 @@ pub(super) fn answers(reply: Reply, commands: usize) -> Option<Vec<Result<Answer
     if answers.len() != commands {
         return None;
     }
-    answers.into_iter().map(|answer| self::answer(answer)).collect()
+    answers.into_iter().map(answer).collect()
 }
 
 fn answer(reply: Reply) -> Option<Result<Answer, String>> {
