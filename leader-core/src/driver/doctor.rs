@@ -1,5 +1,7 @@
 //! Examining the store: once by itself, after the first contact, and when a handle asks. No lease waits for it.
 
+use std::time::Duration;
+
 use tokio::sync::oneshot;
 
 use super::call::{Call, program};
@@ -12,6 +14,8 @@ use crate::store::Examination;
 
 /// An examination may take so many operation time-outs: it reads many keys.
 const PATIENCE: u32 = 10;
+/// And so long in any case: nobody waits for it with a lease at stake.
+const LEAST_PATIENCE: Duration = Duration::from_secs(5);
 
 type Reply = oneshot::Sender<Vec<Finding>>;
 
@@ -65,7 +69,7 @@ impl Driver {
         }
         self.examining.due = None;
         self.examining.running = Some(std::mem::take(&mut self.examining.waiting));
-        let patience = self.shared.timing.operation_timeout.saturating_mul(PATIENCE);
+        let patience = self.shared.timing.operation_timeout.saturating_mul(PATIENCE).max(LEAST_PATIENCE);
         let examination = Examination {
             candidate: self.shared.candidate.clone(),
             groups: self.gated(),

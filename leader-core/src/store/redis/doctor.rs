@@ -25,28 +25,31 @@ const AT_ONCE: usize = 50;
 /// So many keys are named in one finding; of the others there is only the number.
 const NAMED: usize = 3;
 
-/// Looks at everything that can be looked at until then. `deaf`: why nobody listens to releases, if nobody does.
+/// Looks at everything that can be looked at until then. `deaf`: why nobody listens to releases, if nobody does. A failure:
+/// nothing could be looked at.
 pub(super) async fn examine(
     link: &dyn Link,
     keys: &Keys,
     examination: &Examination,
     deaf: Option<&str>,
     until: Instant,
-) -> Vec<Finding> {
+) -> Result<Vec<Finding>, Failure> {
     let mut found = Vec::new();
     let look = Look { link, keys, until };
-    if let Err(Unchecked { what, failure }) = look.at_all(examination, deaf, &mut found).await {
+    let info = look.info().await?;
+    if let Err(Unchecked { what, failure }) = look.at_all(info, examination, deaf, &mut found).await {
         found.push(unchecked(&what, &describe(failure)));
     }
-    found
+    Ok(found)
 }
 
 /// What is known of a server that lets nobody in: it may answer even the first question with what it is short of.
-pub(super) fn examine_refusal(failure: &Failure) -> Option<Finding> {
-    match failure {
-        Failure::Server(error) => server::judge(None, Some(error)).pop(),
-        _ => None,
-    }
+pub(super) fn examine_refusal(failure: Failure) -> Result<Vec<Finding>, Failure> {
+    let found = match &failure {
+        Failure::Server(error) => server::judge(None, Some(error)),
+        _ => Vec::new(),
+    };
+    if found.is_empty() { Err(failure) } else { Ok(found) }
 }
 
 /// What could not be looked at, and nothing that would have followed it.
@@ -64,12 +67,11 @@ struct Look<'a> {
 impl Look<'_> {
     async fn at_all(
         &self,
+        info: Option<String>,
         examination: &Examination,
         deaf: Option<&str>,
         found: &mut Vec<Finding>,
     ) -> Result<(), Unchecked> {
-        let of = |what: &'static str| move |failure| Unchecked { what: what.to_owned(), failure };
-        let info = self.info().await.map_err(of("the state of the server"))?;
         let info = info.as_deref().map(Info::new);
         let alone = info.as_ref().is_none_or(|info| !info.is_loading() && !info.is_of_a_cluster());
         let mut tried = Tried::default();
@@ -77,7 +79,7 @@ impl Look<'_> {
         if alone && let Some(group) = examination.groups.keys().next() {
             let trying = self.try_commands(group, &mut tried).await;
             found.extend(server::judge(info.as_ref(), tried.refusal()));
-            trying.map_err(of("the permissions of the server's user"))?;
+            trying.map_err(|failure| Unchecked { what: "the permissions of the server's user".to_owned(), failure })?;
         } else {
             found.extend(server::judge(info.as_ref(), None));
         }
@@ -246,6 +248,7 @@ mod tests {
             timeout: Duration::from_secs(10),
         };
         let found = examine(&link, &Keys::new("leader:"), &examination, None, until).await;
+        let found = found.unwrap_or_else(|failure| vec![unchecked("all", &describe(failure))]);
         (found, link.asked.into_inner().unwrap())
     }
 
@@ -278,7 +281,10 @@ mod tests {
     #[tokio::test]
     async fn when_the_time_is_over_nothing_is_asked() {
         let (found, asked) = examined(1, Instant::now(), healthy).await;
-        assert!(asked.is_empty() && found.len() == 1 && found[0].what.contains("could not be checked"), "{found:?}");
+        assert!(
+            asked.is_empty() && found.len() == 1 && found[0].what.contains("all could not be checked"),
+            "{found:?}"
+        );
     }
 
     #[tokio::test]

@@ -228,16 +228,12 @@ impl LeaseStore for RedisStore {
             let session = self.sessions().get(&examination.candidate.incarnation).cloned();
             // Not the session's link: a command would wait behind a question, and a question that gets no answer ends it.
             let connected = inner.client.connect(until.saturating_duration_since(Instant::now())).await;
-            let link = match connected {
-                Ok(link) => link,
-                Err(failure) => {
-                    let found = doctor::examine_refusal(&failure);
-                    let error = || self.error(failure, "examine", examination.timeout);
-                    return found.map(|finding| vec![finding]).ok_or_else(error);
-                }
-            };
             let deaf = session.as_ref().and_then(|session| session.deaf());
-            Ok(doctor::examine(&*link, &inner.keys, &examination, deaf, until).await)
+            let examined = match connected {
+                Ok(link) => doctor::examine(&*link, &inner.keys, &examination, deaf, until).await,
+                Err(failure) => doctor::examine_refusal(failure),
+            };
+            examined.map_err(|failure| self.error(failure, "examine", examination.timeout))
         })
     }
 

@@ -9,11 +9,11 @@ use super::super::RedisStore;
 use super::super::keys::Keys;
 use super::server::Server;
 use super::{AMPLE, Reply, text};
-use crate::config::FreshStore;
 use crate::doctor::{Finding, Severity};
 use crate::group::GroupName;
 use crate::identity::{Candidate, Incarnation, InstanceId};
 use crate::store::{Announcer, Answer, Batch, Command, Examination, LeaseStore, Op, SameId, Session};
+use crate::{Config, Elector, FreshStore};
 
 const TTL: Duration = Duration::from_secs(600);
 
@@ -166,6 +166,21 @@ async fn another_program_that_leads_without_our_functions_is_found() {
     connect(&theirs, "older", "billing", BTreeMap::from([(GroupName::new("a").unwrap(), vec![])])).await;
     assert!(matches!(acquire(&theirs, "older", "a").await, Ok(Answer::Won(_))));
     assert_eq!(examined(&ours).await, []);
+}
+
+#[tokio::test]
+async fn an_elector_says_what_is_unsafe_about_its_server_and_leads_on() {
+    let Some(server) = Server::start(&["--maxmemory", "1gb", "--maxmemory-policy", "volatile-lru"]) else { return };
+    let config = Config::new(server.url()).ttl(TTL).fresh_store(FreshStore::Trust);
+    let elector = Elector::start(config).await.unwrap();
+    let found = elector.doctor().await.unwrap();
+    // Of the place where the tests run nothing is to be found: servers are shared by hosts.
+    let [finding] = &found[..] else { panic!("{found:?}") };
+    assert_eq!(elector.status().problems[0].text, finding.to_string());
+    assert!(finding.what.contains("volatile-lru") && elector.is_leader("default"));
+    assert_eq!(server.ask(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]), text("OK"));
+    assert_eq!(elector.doctor().await.unwrap(), []);
+    assert!(elector.status().problems.is_empty());
 }
 
 /// A server with a user who may do what this says, and the store that speaks in its name.
