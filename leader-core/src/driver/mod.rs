@@ -1,8 +1,8 @@
 //! The thread that runs all elections of one elector against its store.
 //!
 //! It has its own single-threaded runtime, so that user work which blocks every worker costs no lease, and it calls no
-//! foreign code but the store's: what there is to log goes to the reporter. It keeps at most one request a group in
-//! flight, and sends none twice. If it dies, every view runs out by itself.
+//! foreign code but the store's: what there is to log goes to the reporter, and what a store logs by `tracing` goes nowhere.
+//! It keeps at most one request a group in flight, and sends none twice. If it dies, every view runs out by itself.
 
 mod call;
 mod control;
@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
+use tracing::Dispatch;
 
 use crate::cell::{Cell, Sighting};
 use crate::clock::BootInstant;
@@ -84,19 +85,19 @@ pub(crate) fn run(
     reporter: Reporter,
 ) {
     let for_death = (Arc::clone(&shared), reporter.clone());
-    let outcome = catch_unwind(AssertUnwindSafe(|| {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
-        let driver = Driver::new(shared, rules, observed, control, idle, reporter);
-        runtime.block_on(driver.live());
-        Ok(())
-    }));
+    // A subscriber may write to a pipe that nobody reads, and whoever logs stands still then.
+    let _no_logs = tracing::dispatcher::set_default(&Dispatch::none());
+    let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let outcome = built.map_err(|error| error.to_string()).and_then(|runtime| {
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            runtime.block_on(Driver::new(shared, rules, observed, control, idle, reporter).live());
+        }));
+        // Without waiting for what stores have on other threads: to look up a name can take minutes.
+        runtime.shutdown_background();
+        outcome.map_err(|panic| describe_panic(panic.as_ref()))
+    });
     let (shared, reporter) = for_death;
-    let death = match outcome {
-        Ok(Ok(())) => None,
-        Ok(Err(error)) => Some(error),
-        Err(panic) => Some(describe_panic(panic.as_ref())),
-    };
-    if let Some(panic) = death {
+    if let Err(panic) = outcome {
         for cell in shared.cells.values() {
             cell.follow();
             cell.stop();

@@ -53,7 +53,8 @@ pub type Answers = Vec<Result<Answer, StoreError>>;
 ///
 /// # Blocking
 /// The futures run on the driver's thread: one that blocks it holds up every group of the elector. Hand work that blocks to
-/// a thread of the store's own.
+/// a thread of the store's own. What a store logs by `tracing` on the driver's thread is dropped, because a log that is
+/// blocked would block it; a logger of the crate `log` is out of reach, and blocks it.
 ///
 /// # Cancel safety
 /// The driver drops the future of a call that takes too long. What was sent by then may still be executed; what was not

@@ -38,7 +38,9 @@ impl Connection {
             opened = tokio::time::timeout(timeout, Self::attempt(address, timeout)) => opened.unwrap_or(Err(Failure::TimedOut)),
             cause = peer::plain(address, timeout) => Err(cause),
         };
-        if opened.as_ref().err() == Some(&failure::closed(address)) {
+        // What a TLS port does with plain text.
+        let suspect = [failure::closed(address), failure::no_redis(address)];
+        if opened.as_ref().is_err_and(|cause| suspect.contains(cause)) {
             let left = timeout.saturating_sub(began.elapsed()).min(timeout / 2);
             if tokio::time::timeout(left, peer::speaks_tls(address)).await.unwrap_or(false) {
                 return Err(failure::tls_only(address));
@@ -56,7 +58,11 @@ impl Connection {
         let early = poll_fn(|cx| Poll::Ready(connected.as_mut().poll(cx))).await;
         let this = Self::new(client.clone(), client.connect(), Arc::clone(address));
         if early.is_pending() {
-            connected.await.map_err(|error| failure::of(&error, address))?;
+            tokio::select! {
+                biased;
+                connected = connected => connected.map_err(|error| failure::of(&error, address))?,
+                cause = this.ended() => return Err(cause),
+            }
         }
         // fred takes a connection for good that was closed while it logged in.
         reply(this.call(Request::bare("PING"), timeout).await?)?;
@@ -112,8 +118,15 @@ impl Connection {
         // fred calls a subscription done as soon as it is written, and drops what the server says to it. A PING right
         // behind it gets the refusal, if there is one, and otherwise the answer that only subscribers get.
         let client = self.client.with_options(&settings::options(timeout));
-        let (written, answer) = tokio::join!(client.subscribe(channels), self.call(Request::bare("PING"), timeout));
-        written.map_err(|error| failure::of(&error, &self.address))?;
+        let writing = async {
+            tokio::select! {
+                biased;
+                written = client.subscribe(channels) => written.map_err(|error| failure::of(&error, &self.address)),
+                cause = self.ended() => Err(cause),
+            }
+        };
+        let (written, answer) = tokio::join!(writing, self.call(Request::bare("PING"), timeout));
+        written?;
         match reply(answer?)? {
             Reply::List(_) => Ok(()),
             _ => Err(Failure::Unreachable(format!("{} did not confirm the subscription", self.address.server))),

@@ -113,7 +113,7 @@ pub(super) fn tls_only(address: &Address) -> Failure {
     }
 }
 
-fn no_redis(address: &Address) -> Failure {
+pub(super) fn no_redis(address: &Address) -> Failure {
     let server = &address.server;
     Failure::Impossible {
         cause: format!("{server} does not speak the protocol of Redis"),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 use super::super::connection::{Client, Failure, Link, Reply, Request};
@@ -89,6 +90,18 @@ async fn many_calls_share_a_link_and_each_gets_its_own_reply() {
     while let Some(done) = calls.join_next().await {
         done.unwrap();
     }
+}
+
+#[tokio::test]
+async fn an_address_of_version_6_stands_in_brackets() {
+    // Not every machine has such addresses; where there are none, there is nothing to try.
+    let Ok(listener) = TcpListener::bind("[::1]:0").await else { return };
+    let client = client(&format!("redis://{}", listener.local_addr().unwrap()));
+    let accepted = tokio::select! {
+        failed = client.connect(AMPLE) => panic!("{:?}", failed.err()),
+        accepted = listener.accept() => accepted,
+    };
+    accepted.unwrap();
 }
 
 #[tokio::test]
