@@ -2,7 +2,7 @@
 
 use tokio::sync::oneshot;
 
-use super::call::Call;
+use super::call::{Call, program};
 use super::report::Report;
 use super::{Connection, Driver};
 use crate::clock::BootInstant;
@@ -68,7 +68,8 @@ impl Driver {
         let patience = self.shared.timing.operation_timeout.saturating_mul(PATIENCE);
         let examination = Examination {
             candidate: self.shared.candidate.clone(),
-            groups: self.shared.cells.keys().cloned().collect(),
+            groups: self.gated(),
+            program: program(),
             ttl: self.shared.timing.ttl,
             timeout: patience,
         };

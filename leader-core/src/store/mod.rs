@@ -140,8 +140,10 @@ pub struct Batch {
 pub struct Examination {
     /// Who asks: what it holds itself is nothing strange.
     pub candidate: Candidate,
-    /// The groups whose records to look at, each once and in order.
-    pub groups: Vec<GroupName>,
+    /// The groups whose records to look at, each with the functions that the asker's program gates by it.
+    pub groups: BTreeMap<GroupName, Vec<String>>,
+    /// What that program is called.
+    pub program: String,
     /// The asker's ttl.
     pub ttl: Duration,
     /// How long it may take in all, from now; past that the driver drops it, and what was found by then is lost.

@@ -10,6 +10,7 @@
 
 mod connection;
 mod failure;
+mod peer;
 mod settings;
 mod subscription;
 #[cfg(feature = "redis-tls")]

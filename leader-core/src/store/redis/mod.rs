@@ -6,6 +6,7 @@
 
 mod address;
 mod connection;
+mod doctor;
 mod failure;
 mod fred;
 mod jobs;
@@ -20,7 +21,7 @@ mod tests;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use self::address::Address;
 use self::connection::{Client, Failure};
@@ -28,8 +29,9 @@ use self::fred::FredClient;
 use self::keys::Keys;
 use self::script::Common;
 use self::session::Session;
-use super::{Answers, Batch, Command, Guarantees, LeaseStore, StoreFuture};
+use super::{Answers, Batch, Command, Examination, Guarantees, LeaseStore, StoreFuture};
 use crate::config::{FreshStore, StoreOptions};
+use crate::doctor::Finding;
 use crate::error::{ConfigError, StoreError, StoreUrlError};
 use crate::identity::Incarnation;
 
@@ -215,6 +217,27 @@ impl LeaseStore for RedisStore {
         Box::pin(async move {
             let executed = self.execute(&batch.commands, batch.timeout).await;
             executed.map_err(|(failure, what)| self.error(failure, &format!("{what} on"), batch.timeout))
+        })
+    }
+
+    fn examine(&self, examination: Examination) -> StoreFuture<'_, Vec<Finding>> {
+        Box::pin(async move {
+            // What was found has to be told before the time is over.
+            let until = Instant::now() + examination.timeout.mul_f64(0.9);
+            let inner = &*self.0;
+            let session = self.sessions().get(&examination.candidate.incarnation).cloned();
+            // Not the session's link: a command would wait behind a question, and a question that gets no answer ends it.
+            let connected = inner.client.connect(until.saturating_duration_since(Instant::now())).await;
+            let link = match connected {
+                Ok(link) => link,
+                Err(failure) => {
+                    let found = doctor::examine_refusal(&failure);
+                    let error = || self.error(failure, "examine", examination.timeout);
+                    return found.map(|finding| vec![finding]).ok_or_else(error);
+                }
+            };
+            let deaf = session.as_ref().and_then(|session| session.deaf());
+            Ok(doctor::examine(&*link, &inner.keys, &examination, deaf, until).await)
         })
     }
 

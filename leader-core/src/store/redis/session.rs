@@ -23,8 +23,8 @@ pub(super) struct Session {
     announcer: Announcer,
     /// What the record of each group says about the program that leads it.
     pub(super) jobs: HashMap<GroupName, String>,
-    /// Ends with the session. `None`: the server does not permit it.
-    _subscription: Option<Box<dyn Subscription>>,
+    /// Ends with the session. None if there is nothing to listen to. If the server does not permit it: what it said.
+    subscription: Result<Option<Box<dyn Subscription>>, String>,
 }
 
 /// A link, and the name under which its server knows the script.
@@ -42,7 +42,7 @@ impl Session {
     ) -> Result<Self, Failure> {
         let jobs = jobs::described(&asked.program, &asked.groups);
         let groups: HashMap<_, _> = asked.groups.into_keys().map(|group| (keys.channel(&group), group)).collect();
-        let channels = groups.keys().cloned().collect();
+        let channels: Vec<_> = groups.keys().cloned().collect();
         let announcer = asked.announcer.clone();
         let heard = move |heard| match heard {
             Heard::Gap => announcer.gap(),
@@ -53,17 +53,19 @@ impl Session {
             }
         };
         let until = Instant::now() + asked.timeout;
-        let (opened, subscribed) = tokio::join!(
-            open_link(&*client, &script, until),
-            client.subscribe(channels, Box::new(heard), asked.timeout)
-        );
-        let opened = opened?;
-        let subscription = match subscribed {
-            Ok(subscription) => Some(subscription),
-            // Without it a release is noticed when the lease would have ended.
-            Err(Failure::Server(_)) => None,
-            Err(failure) => return Err(failure),
+        let subscribe = async {
+            if channels.is_empty() {
+                return Ok(Ok(None));
+            }
+            match client.subscribe(channels, Box::new(heard), asked.timeout).await {
+                Ok(subscription) => Ok(Ok(Some(subscription))),
+                // Without it a release is noticed when the lease would have ended.
+                Err(Failure::Server(error)) => Ok(Err(error)),
+                Err(failure) => Err(failure),
+            }
         };
+        let (opened, subscription) = tokio::join!(open_link(&*client, &script, until), subscribe);
+        let (opened, subscription) = (opened?, subscription?);
         Ok(Self {
             client,
             script,
@@ -72,8 +74,13 @@ impl Session {
             failing: AtomicBool::new(false),
             announcer: asked.announcer,
             jobs,
-            _subscription: subscription,
+            subscription,
         })
+    }
+
+    /// Why nobody listens to releases, if nobody does.
+    pub(super) fn deaf(&self) -> Option<&str> {
+        self.subscription.as_ref().err().map(String::as_str)
     }
 
     /// Runs the script on these arguments, on a new link if the last one has failed. `key`: one of those that it touches.

@@ -4,7 +4,7 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ::fred::clients::Client;
 use ::fred::interfaces::{ClientLike, EventInterface, PubsubInterface};
@@ -15,7 +15,7 @@ use tokio::task::{AbortHandle, JoinHandle};
 
 use super::super::address::Address;
 use super::super::connection::{Failure, Reply, Request};
-use super::{failure, settings};
+use super::{failure, peer, settings};
 
 /// A client of fred with one socket.
 ///
@@ -32,22 +32,35 @@ pub(super) struct Connection {
 impl Connection {
     /// Connects, logs in, selects the database, and asks once whether the server answers.
     pub(super) async fn open(address: &Arc<Address>, timeout: Duration) -> Result<Self, Failure> {
-        let opening = async {
-            let config = settings::config(address).await?;
-            let (performance, connection) = (settings::performance(timeout), settings::connection(timeout));
-            let client = Client::new(config, Some(performance), Some(connection), None);
-            let mut connected = pin!(client.wait_for_connect());
-            // The first poll begins to listen, and what it listens for may be over as soon as the next line is.
-            let early = poll_fn(|cx| Poll::Ready(connected.as_mut().poll(cx))).await;
-            let this = Self::new(client.clone(), client.connect(), Arc::clone(address));
-            if early.is_pending() {
-                connected.await.map_err(|error| failure::of(&error, address))?;
-            }
-            // fred takes a connection for good that was closed while it logged in.
-            reply(this.call(Request::bare("PING"), timeout).await?)?;
-            Ok(this)
+        let began = Instant::now();
+        let opened = tokio::select! {
+            biased;
+            opened = tokio::time::timeout(timeout, Self::attempt(address, timeout)) => opened.unwrap_or(Err(Failure::TimedOut)),
+            cause = peer::plain(address, timeout) => Err(cause),
         };
-        tokio::time::timeout(timeout, opening).await.unwrap_or(Err(Failure::TimedOut))
+        if opened.as_ref().err() == Some(&failure::closed(address)) {
+            let left = timeout.saturating_sub(began.elapsed()).min(timeout / 2);
+            if tokio::time::timeout(left, peer::speaks_tls(address)).await.unwrap_or(false) {
+                return Err(failure::tls_only(address));
+            }
+        }
+        opened
+    }
+
+    async fn attempt(address: &Arc<Address>, timeout: Duration) -> Result<Self, Failure> {
+        let config = settings::config(address).await?;
+        let (performance, connection) = (settings::performance(timeout), settings::connection(timeout));
+        let client = Client::new(config, Some(performance), Some(connection), None);
+        let mut connected = pin!(client.wait_for_connect());
+        // The first poll begins to listen, and what it listens for may be over as soon as the next line is.
+        let early = poll_fn(|cx| Poll::Ready(connected.as_mut().poll(cx))).await;
+        let this = Self::new(client.clone(), client.connect(), Arc::clone(address));
+        if early.is_pending() {
+            connected.await.map_err(|error| failure::of(&error, address))?;
+        }
+        // fred takes a connection for good that was closed while it logged in.
+        reply(this.call(Request::bare("PING"), timeout).await?)?;
+        Ok(this)
     }
 
     fn new(client: Client, task: JoinHandle<Result<(), ::fred::error::Error>>, address: Arc<Address>) -> Self {

@@ -47,14 +47,16 @@ async fn a_peer_that_closes_says_so() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     for user in ["", ":s3cret%21@"] {
         for read in [false, true] {
+            let url = format!("redis://{user}{}", listener.local_addr().unwrap());
             let closing = async {
-                let (mut socket, _) = listener.accept().await.unwrap();
-                if read {
-                    let _ = socket.read(&mut [0; 100]).await.unwrap();
+                loop {
+                    let (mut socket, _) = listener.accept().await.unwrap();
+                    if read {
+                        socket.read_u8().await.unwrap();
+                    }
                 }
             };
-            let url = format!("redis://{user}{}", listener.local_addr().unwrap());
-            let (failure, ()) = tokio::join!(failed(&url), closing);
+            let failure = tokio::select! { failure = failed(&url) => failure, () = closing => unreachable!() };
             assert!(matches!(&failure, Failure::Unreachable(cause) if cause.contains("closed")), "{failure:?}");
         }
     }

@@ -79,6 +79,17 @@ impl Server {
         kill_process(Pid::from_child(&self.process), signal).unwrap();
     }
 
+    /// Waits until every connection from before is through and closed.
+    pub(crate) async fn wait_until_alone(&self) {
+        let others = || match self.ask(&["CLIENT", "LIST"]) {
+            Reply::Text(list) => list.lines().count() - 1,
+            other => panic!("{other:?}"),
+        };
+        while others() > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
     /// One command on a connection of its own.
     pub(crate) fn ask(&self, command: &[&str]) -> Reply {
         self.ask_all(&[command]).pop().unwrap()
