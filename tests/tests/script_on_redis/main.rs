@@ -1,5 +1,5 @@
 //! The script on a real server: where what plays one in the simulation could lie.
-#![cfg(unix)]
+#![cfg(target_os = "linux")]
 
 mod stand_in;
 mod troubles;
