@@ -158,7 +158,10 @@ mod tests {
                 "ERR The user executing the script can't access at least one of the keys mentioned in the command arguments",
                 Denied::Key,
             ),
-            ("ERR The user executing the script can't publish to the channel mentioned in the command", Denied::Channel),
+            (
+                "ERR The user executing the script can't publish to the channel mentioned in the command",
+                Denied::Channel,
+            ),
             ("ERR ACL failure in script: User app has no permissions to run the 'set' command", Denied::Command),
             ("ERR ACL failure in script: No permissions to access a key", Denied::Key),
             (

@@ -33,6 +33,7 @@ pub fn reason(code: &str) -> &'static str {
 
 /// A rule of the script that is broken on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Flaw {
     /// Renew and release look at the instance id alone.
     ByValue,
