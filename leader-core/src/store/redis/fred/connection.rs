@@ -3,6 +3,7 @@
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -26,6 +27,8 @@ pub(super) struct Connection {
     address: Arc<Address>,
     /// Why it ended, once it has.
     end: Arc<watch::Sender<Option<Failure>>>,
+    /// A call on it got no answer.
+    given_up: AtomicBool,
     tasks: [AbortHandle; 2],
 }
 
@@ -82,13 +85,14 @@ impl Connection {
                 finish(&end, cause);
             }
         });
-        Self { client, address, end, tasks: [fred, watcher.abort_handle()] }
+        let given_up = AtomicBool::new(false);
+        Self { client, address, end, given_up, tasks: [fred, watcher.abort_handle()] }
     }
 
     /// Sends one command and waits for its reply, which may be an error of the server's.
     ///
-    /// Any failure ends the connection, and so does dropping the future before it is ready: whatever is queued behind a
-    /// command that is stuck would be sent when nobody expects it any more.
+    /// After any failure, and after a future that was dropped before it was ready, no further command is sent: it would be
+    /// queued behind one that is stuck, and sent when nobody expects it any more. Commands that are under way go on.
     pub(super) async fn call(&self, request: Request, timeout: Duration) -> Result<Resp3Frame, Failure> {
         if timeout.is_zero() {
             // To fred it would mean: without a limit.
@@ -96,6 +100,9 @@ impl Connection {
         }
         if let Some(cause) = self.end.borrow().clone() {
             return Err(cause);
+        }
+        if self.given_up.load(Ordering::Relaxed) {
+            return Err(failure::given_up(&self.address));
         }
         let mut unanswered = Unanswered(Some(self));
         let slot = request.key.map_or(ClusterHash::Random, |key| ClusterHash::Custom(redis_keyslot(key.as_bytes())));
@@ -144,16 +151,11 @@ impl Connection {
         let cause = end.wait_for(Option::is_some).await.ok().and_then(|cause| cause.clone());
         cause.unwrap_or_else(|| failure::ended(&self.address))
     }
-
-    fn abort(&self, cause: Failure) {
-        finish(&self.end, cause);
-        self.tasks.iter().for_each(AbortHandle::abort);
-    }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.abort(failure::ended(&self.address));
+        self.tasks.iter().for_each(AbortHandle::abort);
     }
 }
 
@@ -162,13 +164,13 @@ fn finish(end: &watch::Sender<Option<Failure>>, cause: Failure) {
     end.send_if_modified(|known| known.is_none().then(|| *known = Some(cause)).is_some());
 }
 
-/// A call without an answer: if it still is one when this is dropped, its connection ends.
+/// A call without an answer: if it still is one when this is dropped, its connection takes no more.
 struct Unanswered<'a>(Option<&'a Connection>);
 
 impl Drop for Unanswered<'_> {
     fn drop(&mut self) {
         if let Some(connection) = self.0 {
-            connection.abort(failure::given_up(&connection.address));
+            connection.given_up.store(true, Ordering::Relaxed);
         }
     }
 }
@@ -182,7 +184,7 @@ pub(super) fn reply(frame: Resp3Frame) -> Result<Reply, Failure> {
             Reply::Text(String::from_utf8_lossy(&data).into_owned())
         }
         Resp3Frame::Array { data, .. } => Reply::List(data.into_iter().map(reply).collect::<Result<_, _>>()?),
-        Resp3Frame::SimpleError { data, .. } => return Err(Failure::Server(data.to_string())),
+        Resp3Frame::SimpleError { data, .. } => return Err(failure::of_server(&data)),
         // Version 2 of the protocol, which was asked for, has no others.
         _ => return Err(Failure::Unreachable("an answer of a kind that does not exist".to_owned())),
     })

@@ -108,7 +108,7 @@ async fn a_user_with_the_least_rights_can_do_all_that_is_needed() {
     assert_eq!(run(&*link, &["EVAL", "return redis.call('GET', KEYS[1])", "1", "leader:x"]).await.unwrap(), Reply::Nil);
     let denied = run(&*link, &["GET", "other"]).await;
     assert!(matches!(&denied, Err(Failure::Server(error)) if error.starts_with("NOPERM ")), "{denied:?}");
-    client.subscribe(vec!["leader:x".to_owned()], Box::new(|_| {}), AMPLE).await.unwrap();
+    client.subscribe(vec!["leader:x".to_owned()], Box::new(|_| {}), AMPLE, AMPLE).await.unwrap();
 }
 
 #[tokio::test]
