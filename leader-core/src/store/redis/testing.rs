@@ -39,6 +39,7 @@ pub fn permissions(prefix: &str) -> String {
 
 /// A rule of the script that is broken on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Flaw {
     /// Renew and release look at the instance id alone.
     ByValue,

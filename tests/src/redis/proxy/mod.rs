@@ -36,6 +36,8 @@ struct State {
     connections: watch::Sender<BTreeSet<u64>>,
     /// What came on connections that were held then.
     held: [watch::Sender<Vec<u8>>; 2],
+    /// How many chunks were kept back and are not delivered yet.
+    kept: [watch::Sender<usize>; 2],
     /// How many chunks were swallowed.
     lost: [watch::Sender<u64>; 2],
 }
@@ -64,6 +66,7 @@ impl Proxy {
             listening: watch::Sender::default(),
             connections: watch::Sender::default(),
             held: Default::default(),
+            kept: Default::default(),
             lost: Default::default(),
         });
         let address = port.address();
@@ -181,12 +184,16 @@ impl Proxy {
         self.change(way, |course| course.held = u64::MAX);
     }
 
-    /// Delivers what was kept back, in order.
+    /// Delivers what was kept back, in order, and returns when that is done.
+    ///
+    /// # Panics
+    /// If that takes very long.
     pub fn release(&self, way: Way) {
         self.change(way, |course| {
             course.held = 0;
             self.state.held[way as usize].send_replace(Vec::new());
         });
+        self.wait(&self.state.kept[way as usize], "what was kept back is delivered", |kept| *kept == 0);
     }
 
     /// Waits until bytes that contain `wanted` are kept back.
@@ -201,7 +208,7 @@ impl Proxy {
     /// Ends all faults; connections that have lost something stay as they are.
     ///
     /// # Panics
-    /// If it takes very long until it listens.
+    /// If that takes very long.
     pub fn heal(&self) {
         for way in [Way::ToServer, Way::ToClient] {
             self.change(way, |course| *course = rules::Course::default());
@@ -232,13 +239,30 @@ impl State {
         self.connections.send_if_modified(|connections| connections.remove(&number));
     }
 
-    fn note_held(&self, way: Way, number: u64, chunk: &[u8]) {
+    /// Notes a chunk that is kept back, for as long as the returned value lives.
+    fn note_held(self: &Arc<Self>, way: Way, number: u64, chunk: &[u8]) -> Option<Kept> {
+        let mut kept = None;
         self.rules.send_if_modified(|rules| {
             // Under this lock: what a release takes away is what was held before it.
             if number <= rules.course(way).held {
                 self.held[way as usize].send_modify(|held| held.extend(chunk));
+                self.kept[way as usize].send_modify(|chunks| *chunks += 1);
+                kept = Some(Kept { way, state: Arc::clone(self) });
             }
             false
         });
+        kept
+    }
+}
+
+/// A chunk that is kept back, and then delivered or lost.
+struct Kept {
+    way: Way,
+    state: Arc<State>,
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.state.kept[self.way as usize].send_modify(|chunks| *chunks -= 1);
     }
 }
