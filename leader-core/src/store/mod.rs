@@ -232,7 +232,7 @@ pub enum Answer {
     Renewed,
     /// To a renew: the acquisition it names is over.
     Lost {
-        /// Another incarnation of the same instance id took it.
+        /// Another incarnation of the same instance id took it, under a term that is no older.
         duplicate: bool,
     },
     /// To a release: ended and announced.
@@ -265,7 +265,8 @@ pub struct Held {
     pub term: Option<Term>,
     /// How long it lasts unless renewed.
     pub remaining: Duration,
-    /// The holder is another incarnation of the asker's instance id.
+    /// The holder is another incarnation of the asker's instance id; and its term is no older than what the asker has seen,
+    /// or the store would only have forgotten the asker.
     pub same_id: bool,
     /// The holder keeps no record of terms (another implementation of the same keys): its release is not announced.
     pub foreign: bool,

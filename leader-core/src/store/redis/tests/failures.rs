@@ -45,14 +45,22 @@ async fn a_silent_peer_takes_the_time_it_is_given() {
 #[tokio::test]
 async fn a_peer_that_closes_says_so() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    for user in ["", ":s3cret%21@"] {
-        for read in [false, true] {
+    // Before it was asked anything, once it was asked, and in the midst of the first questions.
+    for (reads, says) in [(false, ""), (true, ""), (true, "+PONG\r\n"), (true, "+PONG\r\n:1\r\n")] {
+        for user in ["", ":s3cret%21@"] {
             let url = format!("redis://{user}{}", listener.local_addr().unwrap());
             let closing = async {
                 loop {
                     let (mut socket, _) = listener.accept().await.unwrap();
-                    if read {
+                    if reads {
                         socket.read_u8().await.unwrap();
+                        socket
+                            .write_all(says.replace("PONG", if user.is_empty() { "PONG" } else { "OK" }).as_bytes())
+                            .await
+                            .unwrap();
+                        socket.shutdown().await.unwrap();
+                        // Whatever else is asked; an error is an end too.
+                        let _ = tokio::io::copy(&mut socket, &mut tokio::io::sink()).await;
                     }
                 }
             };
@@ -108,7 +116,7 @@ async fn a_user_with_the_least_rights_can_do_all_that_is_needed() {
     assert_eq!(run(&*link, &["EVAL", "return redis.call('GET', KEYS[1])", "1", "leader:x"]).await.unwrap(), Reply::Nil);
     let denied = run(&*link, &["GET", "other"]).await;
     assert!(matches!(&denied, Err(Failure::Server(error)) if error.starts_with("NOPERM ")), "{denied:?}");
-    client.subscribe(vec!["leader:x".to_owned()], Box::new(|_| {}), AMPLE).await.unwrap();
+    client.subscribe(vec!["leader:x".to_owned()], Box::new(|_| {}), AMPLE, AMPLE).await.unwrap();
 }
 
 #[tokio::test]
