@@ -25,15 +25,15 @@ pub(super) trait Client: Send + Sync + 'static {
     ) -> Pending<'_, Box<dyn Subscription>>;
 }
 
-/// A connection for commands.
+/// A connection for commands. It never connects again: once it has failed, every call of it fails.
 ///
-/// Dropping it ends it at once: nothing that it had queued is sent any more. What is on the wire already may still be
-/// executed.
+/// Dropping it ends it the next time that the runtime looks at its tasks: nothing that it had queued is sent any more, nor
+/// what the system here has not delivered. What the other end has received already may still be executed.
 pub(super) trait Link: Send + Sync + 'static {
     /// Sends one command, and waits for its reply up to `timeout`.
     ///
-    /// It is sent at most once. After any failure but [`Failure::Server`] the link is not to be trusted: drop it. The same
-    /// goes for a future that was dropped before it was ready.
+    /// It is sent at most once. Any failure but [`Failure::Server`] ends the link, as if it was dropped, and so does dropping
+    /// the future before it is ready: the other calls that are under way on it fail too.
     fn run(&self, request: Request, timeout: Duration) -> Pending<'_, Reply>;
 }
 
