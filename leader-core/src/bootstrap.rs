@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::driver::{self, report::Reporter};
 use crate::election::Rules;
 use crate::elector::{Elector, Handle};
-use crate::error::{ConfigError, StartError};
+use crate::error::StartError;
 use crate::group::{GroupName, declared_groups};
 use crate::identity::{Candidate, Incarnation};
 use crate::shared::{Phase, Progress, Shared};
@@ -151,7 +151,7 @@ pub(crate) async fn launch(config: Config, process_wide: bool) -> Result<Elector
 fn spawn(config: &Config, process_wide: bool) -> Result<Elector, StartError> {
     #[cfg(feature = "testing")]
     if process_wide && matches!(config.clock, crate::clock::Clock::Manual(_)) {
-        return Err(ConfigError::ManualClock.into());
+        return Err(crate::error::ConfigError::ManualClock.into());
     }
     let timing = config.timing.resolve()?;
     let groups = config.all_groups()?;

@@ -203,7 +203,7 @@ impl Elector {
     /// The same is done once by itself, after the first contact with the store; [`bootstrap`](crate::bootstrap()) does not
     /// wait for it. Each finding is logged when it is new, and stands in [`Status::problems`] until another examination no
     /// longer finds it. Leases are renewed meanwhile. It takes at most ten times the
-    /// [operation time-out](Config::operation_timeout).
+    /// [operation time-out](Config::operation_timeout), or 5 s if that is more.
     ///
     /// # Errors
     /// [`DoctorError::Stopped`]: the elector has ended.

@@ -64,7 +64,7 @@ fn no_two_lead_at_once_and_terms_only_rise() {
 
 #[test]
 fn no_two_lead_at_once_and_terms_only_rise_by_the_real_script() {
-    no_two_lead(StoreKind::Script, 60);
+    no_two_lead(StoreKind::Script, 40);
 }
 
 /// Whether a broken rule shows.

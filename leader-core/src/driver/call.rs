@@ -1,5 +1,6 @@
 //! Calls of the store: batches out, answers in.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use crate::clock::BootInstant;
 use crate::doctor::Finding;
 use crate::election::{Event, Request, RequestNo};
 use crate::error::{InspectError, StoreError};
-use crate::group::declared_groups;
+use crate::group::{GroupName, declared_groups};
 use crate::identity::InstanceId;
 use crate::shared::Phase;
 use crate::store::{Answer, Answers, Batch, Command, Op, Session};
@@ -42,7 +43,7 @@ impl Driver {
         let store = self.shared.store.clone();
         let session = Session {
             candidate: self.shared.candidate.clone(),
-            groups: self.shared.cells.keys().map(|group| (group.clone(), gated_by(group.as_str()))).collect(),
+            groups: self.gated(),
             program: program(),
             announcer: self.announcer.clone(),
             timeout: self.shared.timing.operation_timeout,
@@ -87,6 +88,16 @@ impl Driver {
         let batch = Batch { commands: vec![command], timeout };
         let store = self.shared.store.clone();
         self.call(Call::Inspect(reply), "inspect", timeout, async move { store.execute(batch).await });
+    }
+
+    /// The groups, each with the functions of this program that it gates.
+    pub(super) fn gated(&self) -> BTreeMap<GroupName, Vec<String>> {
+        let mut declared = declared_groups();
+        let mut functions = |group: &GroupName| {
+            let sites = declared.remove(group.as_str()).unwrap_or_default();
+            sites.iter().map(|site| format!("{}::{}", site.module, site.function)).collect()
+        };
+        self.shared.cells.keys().map(|group| (group.clone(), functions(group))).collect()
     }
 
     /// Starts a call; past this time it is dropped, whatever the store makes of that.
@@ -201,7 +212,9 @@ impl Driver {
         if std::mem::take(&mut group.failing) {
             group.refused = None;
             self.reporter.send(Report::Recovered { group: group.cell.group.clone() });
+            self.examine_again(now);
         }
+        let group = &mut self.groups[index];
         if !matches!(answer, Answer::Quarantined { .. }) {
             group.cell.set_problem(None);
         }
@@ -232,15 +245,11 @@ impl Failures {
     }
 }
 
-/// The functions of this program that a group gates.
-fn gated_by(group: &str) -> Vec<String> {
-    let sites = declared_groups().remove(group).unwrap_or_default();
-    sites.iter().map(|site| format!("{}::{}", site.module, site.function)).collect()
-}
-
 /// What people call this program.
-fn program() -> String {
+pub(super) fn program() -> String {
     let file = std::env::current_exe().ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+    // What Linux adds when the file was replaced while it runs.
+    let file = file.map(|file| file.trim_end_matches(" (deleted)").to_owned());
     file.unwrap_or_else(|| "an unnamed program".to_owned())
 }
 

@@ -141,8 +141,10 @@ pub struct Batch {
 pub struct Examination {
     /// Who asks: what it holds itself is nothing strange.
     pub candidate: Candidate,
-    /// The groups whose records to look at, each once and in order.
-    pub groups: Vec<GroupName>,
+    /// The groups whose records to look at, each with the functions that the asker's program gates by it.
+    pub groups: BTreeMap<GroupName, Vec<String>>,
+    /// What that program is called.
+    pub program: String,
     /// The asker's ttl.
     pub ttl: Duration,
     /// How long it may take in all, from now; past that the driver drops it, and what was found by then is lost.
@@ -230,7 +232,7 @@ pub enum Answer {
     Renewed,
     /// To a renew: the acquisition it names is over.
     Lost {
-        /// Another incarnation of the same instance id took it.
+        /// Another incarnation of the same instance id took it, under a term that is no older.
         duplicate: bool,
     },
     /// To a release: ended and announced.
@@ -263,7 +265,8 @@ pub struct Held {
     pub term: Option<Term>,
     /// How long it lasts unless renewed.
     pub remaining: Duration,
-    /// The holder is another incarnation of the asker's instance id.
+    /// The holder is another incarnation of the asker's instance id; and its term is no older than what the asker has seen,
+    /// or the store would only have forgotten the asker.
     pub same_id: bool,
     /// The holder keeps no record of terms (another implementation of the same keys): its release is not announced.
     pub foreign: bool,

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use leader_core::{Reclaim, RenewalFailure};
 use leader_tests::model::{search, searches};
+use leader_tests::script::compare::first_difference;
 use leader_tests::sim::{Report, Settings, StoreKind, Variant, run, run_many};
 use lexopt::prelude::*;
 
@@ -33,6 +34,8 @@ cargo run --release -p leader-tests --bin simulate -- [OPTIONS]
                      deadline-from-reply, wall-clock, no-guard, no-deadline, renew-by-value, late-reply,
                      no-quarantine, one-quarantine, forget-older, no-until
   --exhaustive       no simulation, but every interleaving of two instances within bounds, one scenario after another
+  --compare N        no simulation, but the Redis store's script beside the model of its rules, in N courses of events by
+                     chance, from the first seed on
   --patience S       ends each exhaustive search after so many seconds (default 120)
   --jobs N           threads (default: all)
   --json             the report as JSON
@@ -47,6 +50,7 @@ struct Arguments {
     jobs: usize,
     json: bool,
     exhaustive: bool,
+    compare: Option<u64>,
     patience: u64,
 }
 
@@ -62,7 +66,11 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    if arguments.exhaustive { search_all(&arguments) } else { simulate(&arguments) }
+    match arguments.compare {
+        Some(courses) => compare(arguments.seed, courses),
+        None if arguments.exhaustive => search_all(&arguments),
+        None => simulate(&arguments),
+    }
 }
 
 fn arguments() -> Result<Option<Arguments>, lexopt::Error> {
@@ -70,7 +78,7 @@ fn arguments() -> Result<Option<Arguments>, lexopt::Error> {
     let mut arguments = lexopt::Parser::from_env();
     let (mut seed, mut hours, mut jobs, mut json) = (1, 10.0, 0, false);
     let (mut drift, mut variant) = (500, None);
-    let (mut exhaustive, mut patience) = (false, 120);
+    let (mut exhaustive, mut patience, mut compare) = (false, 120, None);
     while let Some(argument) = arguments.next()? {
         match argument {
             Long("hours") => hours = arguments.value()?.parse()?,
@@ -89,6 +97,7 @@ fn arguments() -> Result<Option<Arguments>, lexopt::Error> {
             Long("jobs") => jobs = arguments.value()?.parse()?,
             Long("json") => json = true,
             Long("exhaustive") => exhaustive = true,
+            Long("compare") => compare = Some(arguments.value()?.parse()?),
             Long("patience") => patience = arguments.value()?.parse()?,
             Short('h') | Long("help") => return Ok(None),
             other => return Err(other.unexpected()),
@@ -111,7 +120,7 @@ fn arguments() -> Result<Option<Arguments>, lexopt::Error> {
         settings = settings.broken(variant);
     }
     let jobs = if jobs > 0 { jobs } else { std::thread::available_parallelism().map_or(1, usize::from) };
-    Ok(Some(Arguments { settings, seed, hours, jobs, json, exhaustive, patience }))
+    Ok(Some(Arguments { settings, seed, hours, jobs, json, exhaustive, compare, patience }))
 }
 
 fn ttls(text: &str) -> Result<Vec<Duration>, String> {
@@ -157,6 +166,19 @@ fn simulate(arguments: &Arguments) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     explain(settings, &report);
+    ExitCode::FAILURE
+}
+
+/// The script beside the model.
+fn compare(seed: u64, courses: u64) -> ExitCode {
+    let begun = Instant::now();
+    let (difference, answers) = first_difference(seed..seed + courses, None, None);
+    for (name, count) in &answers {
+        println!("{count:10}  {name}");
+    }
+    println!("{:10}  commands, {:.1} s", answers.values().sum::<u64>(), begun.elapsed().as_secs_f64());
+    let Some(difference) = difference else { return ExitCode::SUCCESS };
+    println!("\n{difference}");
     ExitCode::FAILURE
 }
 

@@ -121,6 +121,7 @@ impl Fleet {
                 hold_until_deadline: false,
                 trust_fresh_store: false,
                 known_bad: None,
+                script_flaw: None,
                 log: self.folder().join(format!("{label}.jsonl")),
             },
             environment: vec![("LEADER_INSTANCE_ID".to_owned(), label.to_owned())],

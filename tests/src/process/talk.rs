@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use leader_core::testing::election::KnownBad;
+use leader_core::testing::redis_script::Flaw;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -41,6 +42,9 @@ pub struct Options {
     /// A rule of the election that it breaks, so that a checker can show that it would notice.
     #[serde(default)]
     pub known_bad: Option<KnownBad>,
+    /// The same of the script that it sends to a Redis server.
+    #[serde(default)]
+    pub script_flaw: Option<Flaw>,
     /// Where it logs its views.
     pub log: PathBuf,
 }

@@ -13,7 +13,7 @@ mod proxy;
 mod server;
 
 pub use client::Client;
-pub use deadline::assert_deadline_within_lease;
+pub use deadline::{assert_deadline_within_lease, deadline_past_lease};
 pub use faults::Busy;
 pub use nest::NestPeer;
 pub use port::Port;

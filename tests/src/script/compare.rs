@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Range;
 use std::time::Duration;
 
 use leader_core::store::{Answer, Command, Op, SameId};
@@ -13,6 +14,8 @@ use super::server::{Keys, Server};
 use super::{ScriptStore, lease_key, record_key};
 use crate::sim::store::{Data, Store};
 
+/// How long a course is.
+const STEPS: usize = 400;
 /// The model's name for a server that does not tell who it is.
 const HIDDEN: u32 = u32::MAX;
 
@@ -34,6 +37,33 @@ pub fn compare(course: &Course, of_script: Option<Flaw>, of_model: Option<Flaw>)
     let parts = |(step, what)| Some((step, pair.take(what).err()?));
     let difference = course.steps.iter().enumerate().find_map(parts);
     Comparison { answers: pair.answers, difference }
+}
+
+/// Looks for a difference in the courses of these seeds. Returns the shortest one found, told, and how often each kind of
+/// answer came up to there.
+///
+/// # Panics
+/// If the script fails.
+#[must_use]
+pub fn first_difference(
+    seeds: Range<u64>,
+    of_script: Option<Flaw>,
+    of_model: Option<Flaw>,
+) -> (Option<String>, BTreeMap<&'static str, u64>) {
+    let mut answers = BTreeMap::new();
+    for seed in seeds {
+        let course = Course::random(seed, STEPS);
+        let comparison = compare(&course, of_script, of_model);
+        for (name, count) in comparison.answers {
+            *answers.entry(name).or_default() += count;
+        }
+        if comparison.difference.is_some() {
+            let course = shortest(course, of_script, of_model);
+            let (_, difference) = compare(&course, of_script, of_model).difference.expect("it is still there");
+            return (Some(format!("seed {seed}:\n{course}{difference}")), answers);
+        }
+    }
+    (None, answers)
 }
 
 /// The shortest course that is found to show a difference, by leaving out what is not needed for one.

@@ -241,8 +241,10 @@ impl Store {
         let (candidate, ttl) = (&command.candidate, ms(command.ttl));
         let key = self.key(candidate);
         if !self.is_acquisition(key, candidate, Some(term)) {
-            // Also if that other incarnation's lease has ended since: it lives, or lived, at the same time as the asker.
-            let last = self.data.record.as_ref().and_then(|record| record.holder.as_ref());
+            // Also if that other incarnation's lease has ended since: it lives, or lived, at the same time as the asker. Not
+            // if its term is older: then the record is.
+            let later = self.data.record.as_ref().filter(|record| record.term >= term);
+            let last = later.and_then(|record| record.holder.as_ref());
             let duplicate = last.is_some_and(|last| last.id == candidate.id && last != candidate);
             return Answer::Lost { duplicate }.into();
         }
@@ -299,13 +301,17 @@ impl Store {
     fn held(&self, at: u64, command: &Command) -> Option<Held> {
         let lease = self.data.lease.as_ref()?;
         let key = self.key(&command.candidate);
+        let seen = match command.op {
+            Op::Acquire { floor, .. } => floor,
+            _ => Term::default(),
+        };
         let record = self.data.record.as_ref().filter(|r| r.holder.as_ref().is_some_and(|h| h.id == lease.holder));
         Some(Held {
             holder: lease.holder.clone(),
             term: record.map(|r| r.term),
             // Of a lease without end: look again after a ttl.
             remaining: lease.end.map_or(command.ttl, |end| Duration::from_millis(end - at)),
-            same_id: key == Key::OtherIncarnation,
+            same_id: key == Key::OtherIncarnation && record.is_some_and(|record| record.term >= seen),
             foreign: record.is_none(),
         })
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use leader_examples::history::History;
 use leader_tests::process::eventually;
 use leader_tests::redis::{NestPeer, RedisServer};
 
@@ -37,4 +38,8 @@ fn a_peer_that_does_not_renew_believes_no_longer_than_its_lease_lasts() {
     eventually("it leads, on however busy a machine", || (a.acquire().unwrap() && a.is_leader()).then_some(()));
     eventually("the other one leads", || b.acquire().unwrap().then_some(()));
     assert!(!a.is_leader() && !a.heartbeat().unwrap());
+    let mut history = History::default();
+    history.extend(a.views().iter().chain(b.views()).cloned());
+    assert_eq!(history.views().len(), a.views().len() + 1);
+    assert_eq!(history.overlaps(), []);
 }

@@ -110,6 +110,7 @@ fn what_a_client_has_sent_arrives_late_though_it_has_gone() {
     client.command::<()>(&["SET", "new", "1"]).unwrap();
     assert!(has(&redis, "new") && !has(&redis, "late"));
     proxy.release(Way::ToServer);
+    // It has been delivered; the server reads it when it gets to it.
     eventually("what was held has arrived", || has(&redis, "late").then_some(()));
     client.command::<()>(&["PING"]).unwrap();
 }

@@ -1,5 +1,5 @@
 //! The script on a real server: where what plays one in the simulation could lie.
-#![cfg(unix)]
+#![cfg(target_os = "linux")]
 
 mod stand_in;
 mod troubles;
@@ -17,11 +17,12 @@ use redis::Value;
 const TTL: Duration = Duration::from_secs(600);
 
 fn group(name: &str) -> GroupName {
-    GroupName::new(name).unwrap()
+    GroupName::new(name).expect("a valid name")
 }
 
 fn ask(group_name: &str, id: &str, incarnation: u128, op: Op) -> Command {
-    let candidate = Candidate { id: InstanceId::new(id).unwrap(), incarnation: Incarnation::from_u128(incarnation) };
+    let candidate =
+        Candidate { id: InstanceId::new(id).expect("a valid id"), incarnation: Incarnation::from_u128(incarnation) };
     Command { group: group(group_name), candidate, ttl: TTL, op }
 }
 
@@ -41,7 +42,7 @@ fn run(client: &mut Client, fresh: Fresh, commands: &[Command]) -> Vec<Result<An
     let arguments = redis_script::arguments(commands, PREFIX, Duration::ZERO, fresh == Fresh::Trust);
     let mut parts = vec!["EVAL", redis_script::TEXT];
     parts.extend(arguments.iter().map(String::as_str));
-    let value: Value = client.command(&parts).unwrap();
+    let value: Value = client.command(&parts).expect("the script runs");
     redis_script::answers(reply(value), commands.len()).expect("an answer of the script")
 }
 
@@ -61,7 +62,7 @@ fn reply(value: Value) -> Reply {
     match value {
         Value::Nil => Reply::Nil,
         Value::Int(number) => Reply::Integer(number),
-        Value::BulkString(bytes) => Reply::Text(String::from_utf8(bytes).unwrap()),
+        Value::BulkString(bytes) => Reply::Text(String::from_utf8(bytes).expect("text")),
         Value::SimpleString(text) => Reply::Text(text),
         Value::Okay => Reply::Text("OK".to_owned()),
         Value::Array(values) => Reply::List(values.into_iter().map(reply).collect()),

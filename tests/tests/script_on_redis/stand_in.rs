@@ -66,7 +66,7 @@ const KEYS: [&str; 3] = ["leader:a", "leader:list", "{leader:a}:term"];
 
 fn on_redis(client: &mut Client, script: &str, following: &[String]) -> Reply {
     let parts: Vec<_> = ["EVAL", script].into_iter().chain(following.iter().map(String::as_str)).collect();
-    reply(client.command::<Value>(&parts).unwrap())
+    reply(client.command::<Value>(&parts).expect("the script runs"))
 }
 
 fn following(commands: &[&[&str]]) -> Vec<String> {

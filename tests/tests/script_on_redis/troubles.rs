@@ -153,7 +153,7 @@ fn least_privileged(redis: &RedisServer) -> Client {
     let rules: Vec<_> =
         ["ACL", "SETUSER", "app", "on", ">word"].into_iter().chain(permissions.split_whitespace()).collect();
     redis.command::<()>(&rules);
-    Client::open(redis.address(), Some(("app", "word"))).unwrap()
+    Client::open(redis.address(), Some(("app", "word"))).expect("it is let in")
 }
 
 #[test]

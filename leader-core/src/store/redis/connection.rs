@@ -15,25 +15,26 @@ pub(super) trait Client: Send + Sync + 'static {
 
     /// Opens a link that listens to `channels`, and returns when the server has confirmed all of them. It restores itself
     /// after a disconnect, for as long as the returned value lives: `heard` is told of each message, and of each time that
-    /// messages may have been lost. `timeout` is how long the opening may take, and how long a peer may be silent when it
-    /// is asked whether it is there.
+    /// messages may have been lost. `patience` is how long an opening may take; `timeout` how long a peer may be silent
+    /// when it is asked whether it is there, and at most a second about how long until the next attempt to restore it.
     fn subscribe(
         &self,
         channels: Vec<String>,
         heard: Box<dyn Fn(Heard) + Send + Sync>,
+        patience: Duration,
         timeout: Duration,
     ) -> Pending<'_, Box<dyn Subscription>>;
 }
 
-/// A connection for commands. It never connects again: once it has failed, every call of it fails.
+/// A connection for commands.
 ///
-/// Dropping it ends it the next time that the runtime looks at its tasks: nothing that it had queued is sent any more, nor
-/// what the system here has not delivered. What the other end has received already may still be executed.
+/// Dropping it ends it at once: nothing that it had queued is sent any more. What is on the wire already may still be
+/// executed. After a call that got no answer no further one is sent; those that are under way go on to their ends.
 pub(super) trait Link: Send + Sync + 'static {
     /// Sends one command, and waits for its reply up to `timeout`.
     ///
-    /// It is sent at most once. Any failure but [`Failure::Server`] ends the link, as if it was dropped, and so does dropping
-    /// the future before it is ready: the other calls that are under way on it fail too.
+    /// It is sent at most once. After any failure but [`Failure::Server`] the link is not to be trusted: drop it. The same
+    /// goes for a future that was dropped before it was ready.
     fn run(&self, request: Request, timeout: Duration) -> Pending<'_, Reply>;
 }
 

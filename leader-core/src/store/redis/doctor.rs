@@ -25,20 +25,31 @@ const AT_ONCE: usize = 50;
 /// So many keys are named in one finding; of the others there is only the number.
 const NAMED: usize = 3;
 
-/// Looks at everything that can be looked at until then. `deaf`: why nobody listens to releases, if nobody does.
+/// Looks at everything that can be looked at until then. `deaf`: why nobody listens to releases, if nobody does. A failure:
+/// nothing could be looked at.
 pub(super) async fn examine(
     link: &dyn Link,
     keys: &Keys,
     examination: &Examination,
     deaf: Option<&str>,
     until: Instant,
-) -> Vec<Finding> {
+) -> Result<Vec<Finding>, Failure> {
     let mut found = Vec::new();
     let look = Look { link, keys, until };
-    if let Err(Unchecked { what, failure }) = look.at_all(examination, deaf, &mut found).await {
+    let info = look.info().await?;
+    if let Err(Unchecked { what, failure }) = look.at_all(info, examination, deaf, &mut found).await {
         found.push(unchecked(&what, &describe(failure)));
     }
-    found
+    Ok(found)
+}
+
+/// What is known of a server that lets nobody in: it may answer even the first question with what it is short of.
+pub(super) fn examine_refusal(failure: Failure) -> Result<Vec<Finding>, Failure> {
+    let found = match &failure {
+        Failure::Server(error) => server::judge(None, Some(error)),
+        _ => Vec::new(),
+    };
+    if found.is_empty() { Err(failure) } else { Ok(found) }
 }
 
 /// What could not be looked at, and nothing that would have followed it.
@@ -56,20 +67,19 @@ struct Look<'a> {
 impl Look<'_> {
     async fn at_all(
         &self,
+        info: Option<String>,
         examination: &Examination,
         deaf: Option<&str>,
         found: &mut Vec<Finding>,
     ) -> Result<(), Unchecked> {
-        let of = |what: &'static str| move |failure| Unchecked { what: what.to_owned(), failure };
-        let info = self.info().await.map_err(of("the state of the server"))?;
         let info = info.as_deref().map(Info::new);
         let alone = info.as_ref().is_none_or(|info| !info.is_loading() && !info.is_of_a_cluster());
         let mut tried = Tried::default();
         tried.note_deafness(deaf);
-        if alone && let Some(group) = examination.groups.first() {
+        if alone && let Some(group) = examination.groups.keys().next() {
             let trying = self.try_commands(group, &mut tried).await;
             found.extend(server::judge(info.as_ref(), tried.refusal()));
-            trying.map_err(of("the permissions of the server's user"))?;
+            trying.map_err(|failure| Unchecked { what: "the permissions of the server's user".to_owned(), failure })?;
         } else {
             found.extend(server::judge(info.as_ref(), None));
         }
@@ -121,14 +131,15 @@ impl Look<'_> {
     }
 
     async fn at_leases(&self, examination: &Examination, found: &mut Vec<Finding>) -> Result<(), Unchecked> {
-        let mut survey = Survey::new(&examination.candidate.id);
+        let mut survey = Survey::new(examination, self.keys);
         let mut failed = None;
-        let mut left = examination.groups.len();
-        for groups in examination.groups.chunks(AT_ONCE) {
+        let all: Vec<&GroupName> = examination.groups.keys().collect();
+        let mut left = all.len();
+        for groups in all.chunks(AT_ONCE) {
             let mut arguments = vec![leases::SCRIPT.to_owned(), (2 * groups.len()).to_string()];
             arguments.extend(groups.iter().flat_map(|group| [self.keys.lease(group), self.keys.record(group)]));
             match self.ask("EVAL", arguments).await {
-                Ok(reply) => survey.take(groups, self.keys, reply),
+                Ok(reply) => survey.take(groups, reply),
                 Err(failure) => {
                     failed = Some(Unchecked { what: format!("the keys of {left} group(s)"), failure });
                     break;
@@ -208,13 +219,17 @@ mod tests {
     fn healthy(request: &Request) -> Result<Reply, Failure> {
         let text = |text: &str| Reply::Text(text.to_owned());
         Ok(match request.name {
-            "INFO" => text("redis_version:7.0.15\r\nrole:master\r\ncluster_enabled:0\r\nloading:0\r\n"),
+            "INFO" => text(
+                "redis_version:7.0.15\r\nrun_id:1f\r\nrole:master\r\nmaster_replid:2e\r\ncluster_enabled:0\r\nloading:0\r\n",
+            ),
             "SCRIPT" => text("5ca1ab1e"),
             "ACL" => text("app"),
             "EVALSHA" | "EVAL" if !is_of_leases(request) => Reply::List(vec![]),
             "EVAL" => {
                 let groups = request.arguments[1].parse::<usize>().unwrap() / 2;
-                let one = Reply::List(vec![text("ours"), text("other"), Reply::Integer(9), text("ours"), text("")]);
+                let [ours, nothing] = [text("ours"), text("")];
+                let one = vec![ours.clone(), text("other"), Reply::Integer(9), ours, nothing.clone(), nothing];
+                let one = Reply::List(one);
                 Reply::List(vec![one; groups])
             }
             name => panic!("{name} is none of the doctor's commands"),
@@ -229,11 +244,13 @@ mod tests {
         let link = Scripted { answer, asked: Mutex::default() };
         let examination = Examination {
             candidate: Candidate { id: InstanceId::new("me").unwrap(), incarnation: Incarnation::from_u128(1) },
-            groups: (0..groups).map(|n| GroupName::new(format!("g{n}")).unwrap()).collect(),
+            groups: (0..groups).map(|n| (GroupName::new(format!("g{n}")).unwrap(), Vec::new())).collect(),
+            program: "billing".to_owned(),
             ttl: Duration::from_secs(10),
             timeout: Duration::from_secs(10),
         };
         let found = examine(&link, &Keys::new("leader:"), &examination, None, until).await;
+        let found = found.unwrap_or_else(|failure| vec![unchecked("all", &describe(failure))]);
         (found, link.asked.into_inner().unwrap())
     }
 
@@ -266,7 +283,10 @@ mod tests {
     #[tokio::test]
     async fn when_the_time_is_over_nothing_is_asked() {
         let (found, asked) = examined(1, Instant::now(), healthy).await;
-        assert!(asked.is_empty() && found.len() == 1 && found[0].what.contains("could not be checked"), "{found:?}");
+        assert!(
+            asked.is_empty() && found.len() == 1 && found[0].what.contains("all could not be checked"),
+            "{found:?}"
+        );
     }
 
     #[tokio::test]
@@ -302,8 +322,10 @@ mod tests {
     #[tokio::test]
     async fn a_server_of_a_cluster_or_one_that_loads_is_asked_no_more() {
         for line in ["cluster_enabled:1", "loading:1"] {
-            let (found, asked) =
-                examined(1, in_time(), move |_| Ok(Reply::Text(format!("role:master\r\n{line}\r\n")))).await;
+            let (found, asked) = examined(1, in_time(), move |_| {
+                Ok(Reply::Text(format!("run_id:1f\r\nrole:master\r\nmaster_replid:2e\r\n{line}\r\n")))
+            })
+            .await;
             assert_eq!((found.len(), asked.len()), (1, 1), "{line}: {found:?}");
         }
     }

@@ -12,7 +12,7 @@ const MORE: &str = "…";
 /// For each group: a line with the program's name, then one for each function that the group gates.
 pub(super) fn described(program: &str, groups: &BTreeMap<GroupName, Vec<String>>) -> HashMap<GroupName, String> {
     let text = |functions: &Vec<String>| {
-        let mut text = program.replace(char::is_control, "?");
+        let mut text = shown(program);
         for function in functions {
             if text.len() + function.len() + MORE.len() + 2 > MOST {
                 text.extend(["\n", MORE]);
@@ -23,6 +23,11 @@ pub(super) fn described(program: &str, groups: &BTreeMap<GroupName, Vec<String>>
         text
     };
     groups.iter().map(|(group, functions)| (group.clone(), text(functions))).collect()
+}
+
+/// A program's name, as descriptions have it.
+pub(super) fn shown(program: &str) -> String {
+    program.replace(char::is_control, "?")
 }
 
 /// The program in such a description, and which of `functions` it does not run; none, if that cannot be told.

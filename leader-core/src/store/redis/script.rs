@@ -70,13 +70,15 @@ fn millis(duration: Duration) -> String {
     duration.as_nanos().div_ceil(1_000_000).to_string()
 }
 
-/// The answers of a call; each is one, or the server's error for that command alone. `None`: it is none of ours.
-pub(super) fn answers(reply: Reply, commands: usize) -> Option<Vec<Result<Answer, String>>> {
-    let Reply::List(answers) = reply else { return None };
-    if answers.len() != commands {
-        return None;
+/// The answers of a call; each is one, or an error for that command alone.
+pub(super) fn answers(reply: Reply, commands: usize) -> Vec<Result<Answer, String>> {
+    let strange = || Err("ERR the script's answer is none that it gives".to_owned());
+    match reply {
+        Reply::List(answers) if answers.len() == commands => {
+            answers.into_iter().map(|reply| answer(reply).unwrap_or_else(strange)).collect()
+        }
+        _ => (0..commands).map(|_| strange()).collect(),
     }
-    answers.into_iter().map(|answer| self::answer(answer)).collect()
 }
 
 fn answer(reply: Reply) -> Option<Result<Answer, String>> {

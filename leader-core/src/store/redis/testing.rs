@@ -19,9 +19,9 @@ pub fn arguments(commands: &[Command], prefix: &str, shortest: Duration, trusts_
     super::script::arguments(commands, Common { keys, shortest_quarantine: shortest, trusts_fresh, jobs })
 }
 
-/// The answers of a call; each is one, or the server's error for that command alone. `None`: it is none of the script's.
+/// The answers of a call; each is one, or an error for that command alone.
 #[must_use]
-pub fn answers(reply: Reply, commands: usize) -> Option<Vec<Result<Answer, String>>> {
+pub fn answers(reply: Reply, commands: usize) -> Vec<Result<Answer, String>> {
     super::script::answers(reply, commands)
 }
 
@@ -39,6 +39,7 @@ pub fn permissions(prefix: &str) -> String {
 
 /// A rule of the script that is broken on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Flaw {
     /// Renew and release look at the instance id alone.
     ByValue,

@@ -1,5 +1,6 @@
 //! What every client has to keep, tried on real servers. [`client`] says which one it is.
 
+mod doctor;
 mod failures;
 mod links;
 pub(crate) mod proxy;

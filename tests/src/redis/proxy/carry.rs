@@ -1,6 +1,5 @@
 //! Carries bytes between a client and the server.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -9,12 +8,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::Instant;
 
-use super::State;
 use super::rules::{Verdict, Way};
+use super::{Kept, State};
 use crate::redis::Port;
 
 /// Accepts clients for as long as the proxy lives, but while it is closed.
-pub(super) async fn serve(port: Port, server: SocketAddr, state: Arc<State>) {
+pub(super) async fn serve(port: Port, state: Arc<State>) {
     let mut rules = state.rules.subscribe();
     // The state is owned here too: its sender is never gone.
     while rules.wait_for(|rules| rules.open).await.is_ok() {
@@ -30,7 +29,7 @@ pub(super) async fn serve(port: Port, server: SocketAddr, state: Arc<State>) {
                     // A client that has gone already is no client.
                     let Ok((client, _)) = accepted else { continue };
                     let number = state.begin();
-                    tokio::spawn(connection(number, client, server, Arc::clone(&state)));
+                    tokio::spawn(connection(number, client, Arc::clone(&state)));
                 }
             }
         }
@@ -39,11 +38,12 @@ pub(super) async fn serve(port: Port, server: SocketAddr, state: Arc<State>) {
     }
 }
 
-async fn connection(number: u64, client: TcpStream, server: SocketAddr, state: Arc<State>) {
+async fn connection(number: u64, client: TcpStream, state: Arc<State>) {
     let mut rules = state.rules.subscribe();
     let both = async {
         // A server that is not there: the client sees a connection that ends at once.
-        let server = TcpStream::connect(server).await?;
+        let address = *state.server.borrow();
+        let server = TcpStream::connect(address).await?;
         client.set_nodelay(true)?;
         server.set_nodelay(true)?;
         let (from_client, to_client) = client.into_split();
@@ -62,42 +62,38 @@ async fn connection(number: u64, client: TcpStream, server: SocketAddr, state: A
     state.end(number);
 }
 
+/// What was read at once.
+struct Chunk {
+    came: Instant,
+    bytes: Vec<u8>,
+    /// Until it is delivered or lost.
+    _kept: Option<Kept>,
+}
+
 /// Reads on whatever becomes of what was read: a client may close a connection whose bytes are held.
-async fn carry(way: Way, number: u64, from: OwnedReadHalf, to: OwnedWriteHalf, state: &State) {
+async fn carry(way: Way, number: u64, from: OwnedReadHalf, to: OwnedWriteHalf, state: &Arc<State>) {
     let (queue, chunks) = unbounded_channel();
     tokio::join!(read(way, number, from, queue, state), deliver(way, number, to, chunks, state));
 }
 
-async fn read(
-    way: Way,
-    number: u64,
-    mut from: OwnedReadHalf,
-    queue: UnboundedSender<(Instant, Vec<u8>)>,
-    state: &State,
-) {
+async fn read(way: Way, number: u64, mut from: OwnedReadHalf, queue: UnboundedSender<Chunk>, state: &Arc<State>) {
     let mut buffer = vec![0; 1 << 16];
     while let Ok(length @ 1..) = from.read(&mut buffer).await {
-        let chunk = buffer[..length].to_vec();
-        state.note_held(way, number, &chunk);
+        let bytes = buffer[..length].to_vec();
+        let kept = state.note_held(way, number, &bytes);
         // Who delivers has given up, if the other side is gone.
-        let _ = queue.send((Instant::now(), chunk));
+        let _ = queue.send(Chunk { came: Instant::now(), bytes, _kept: kept });
     }
 }
 
-async fn deliver(
-    way: Way,
-    number: u64,
-    mut to: OwnedWriteHalf,
-    mut chunks: UnboundedReceiver<(Instant, Vec<u8>)>,
-    state: &State,
-) {
+async fn deliver(way: Way, number: u64, mut to: OwnedWriteHalf, mut chunks: UnboundedReceiver<Chunk>, state: &State) {
     // What a network has lost, it does not make up for by what comes after: then the whole direction is lost.
     let mut lost = false;
-    while let Some((came, chunk)) = chunks.recv().await {
-        lost = lost || !state.may_pass(way, number, came).await;
+    while let Some(chunk) = chunks.recv().await {
+        lost = lost || !state.may_pass(way, number, chunk.came).await;
         if lost {
             state.lost[way as usize].send_modify(|lost| *lost += 1);
-        } else if to.write_all(&chunk).await.is_err() {
+        } else if to.write_all(&chunk.bytes).await.is_err() {
             return;
         }
     }

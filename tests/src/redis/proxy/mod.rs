@@ -30,12 +30,16 @@ pub struct Proxy {
 
 #[derive(Debug)]
 struct State {
+    /// Where new connections lead to.
+    server: watch::Sender<SocketAddr>,
     rules: watch::Sender<Rules>,
     listening: watch::Sender<bool>,
     /// The numbers of the connections.
     connections: watch::Sender<BTreeSet<u64>>,
     /// What came on connections that were held then.
     held: [watch::Sender<Vec<u8>>; 2],
+    /// How many chunks were kept back and are not delivered yet.
+    kept: [watch::Sender<usize>; 2],
     /// How many chunks were swallowed.
     lost: [watch::Sender<u64>; 2],
 }
@@ -60,14 +64,16 @@ impl Proxy {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.expect("a thread can be started");
         let state = Arc::new(State {
+            server: watch::Sender::new(server),
             rules: watch::Sender::default(),
             listening: watch::Sender::default(),
             connections: watch::Sender::default(),
             held: Default::default(),
+            kept: Default::default(),
             lost: Default::default(),
         });
         let address = port.address();
-        runtime.spawn(carry::serve(port, server, Arc::clone(&state)));
+        runtime.spawn(carry::serve(port, Arc::clone(&state)));
         let proxy = Self { address, state, runtime };
         proxy.wait(&proxy.state.listening, "it listens", |listening| *listening);
         proxy
@@ -112,6 +118,11 @@ impl Proxy {
         });
         let over = |open: &BTreeSet<u64>| open.first().is_none_or(|first| *first > last);
         self.wait(&self.state.connections, "all connections have ended", over);
+    }
+
+    /// New connections lead to another server; those that there are stay as they are.
+    pub fn redirect(&self, server: &RedisServer) {
+        self.state.server.send_replace(server.address());
     }
 
     /// Refuses new connections, and returns when it does. Those that there are stay.
@@ -181,12 +192,16 @@ impl Proxy {
         self.change(way, |course| course.held = u64::MAX);
     }
 
-    /// Delivers what was kept back, in order.
+    /// Delivers what was kept back, in order, and returns when that is done.
+    ///
+    /// # Panics
+    /// If that takes very long.
     pub fn release(&self, way: Way) {
         self.change(way, |course| {
             course.held = 0;
             self.state.held[way as usize].send_replace(Vec::new());
         });
+        self.wait(&self.state.kept[way as usize], "what was kept back is delivered", |kept| *kept == 0);
     }
 
     /// Waits until bytes that contain `wanted` are kept back.
@@ -201,7 +216,7 @@ impl Proxy {
     /// Ends all faults; connections that have lost something stay as they are.
     ///
     /// # Panics
-    /// If it takes very long until it listens.
+    /// If that takes very long.
     pub fn heal(&self) {
         for way in [Way::ToServer, Way::ToClient] {
             self.change(way, |course| *course = rules::Course::default());
@@ -232,13 +247,30 @@ impl State {
         self.connections.send_if_modified(|connections| connections.remove(&number));
     }
 
-    fn note_held(&self, way: Way, number: u64, chunk: &[u8]) {
+    /// Notes a chunk that is kept back, for as long as the returned value lives.
+    fn note_held(self: &Arc<Self>, way: Way, number: u64, chunk: &[u8]) -> Option<Kept> {
+        let mut kept = None;
         self.rules.send_if_modified(|rules| {
             // Under this lock: what a release takes away is what was held before it.
             if number <= rules.course(way).held {
                 self.held[way as usize].send_modify(|held| held.extend(chunk));
+                self.kept[way as usize].send_modify(|chunks| *chunks += 1);
+                kept = Some(Kept { way, state: Arc::clone(self) });
             }
             false
         });
+        kept
+    }
+}
+
+/// A chunk that is kept back, and then delivered or lost.
+struct Kept {
+    way: Way,
+    state: Arc<State>,
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.state.kept[self.way as usize].send_modify(|chunks| *chunks -= 1);
     }
 }

@@ -1,4 +1,5 @@
--- What lies under the keys of some groups: {kind, value, milliseconds left} of the lease, {kind, id} of the record. A kind is
+-- What lies under the keys of some groups: {kind, value, milliseconds left} of the lease, {kind, id, what
+-- its leader runs} of the record. A kind is
 -- `none`, `ours` (the type that it should be), another type, or `error`, with the error after it. Changes nothing.
 local function read(key, ...)
   local reply = redis.pcall(...)
@@ -13,8 +14,9 @@ for i = 1, #KEYS, 2 do
   local kind, value = read(lease, 'GET', lease)
   if not value then kind, value = 'none', '' end
   local left = redis.pcall('PTTL', lease)
-  local record_kind, fields = read(record, 'HMGET', record, 'id')
-  if record_kind == 'ours' then fields = fields[1] or '' end
-  answers[#answers + 1] = {kind, value, type(left) == 'number' and left or -2, record_kind, fields}
+  local record_kind, fields = read(record, 'HMGET', record, 'id', 'jobs')
+  local id, jobs = fields, ''
+  if record_kind == 'ours' then id, jobs = fields[1] or '', fields[2] or '' end
+  answers[#answers + 1] = {kind, value, type(left) == 'number' and left or -2, record_kind, id, jobs}
 end
 return answers

@@ -2,17 +2,21 @@
 
 use super::super::connection::Reply;
 use super::super::failure::denied;
+use super::super::jobs;
 use super::super::keys::Keys;
 use super::some_of;
 use crate::doctor::Finding;
 use crate::group::GroupName;
 use crate::identity::InstanceId;
+use crate::store::Examination;
 
 pub(super) const SCRIPT: &str = include_str!("leases.lua");
 
 /// What was found, of all groups.
 pub(super) struct Survey<'a> {
-    own: &'a InstanceId,
+    examination: &'a Examination,
+    keys: &'a Keys,
+    elsewhere: Kind,
     endless: Kind,
     foreign: Kind,
     mistyped: Kind,
@@ -50,32 +54,25 @@ impl Kind {
 }
 
 impl<'a> Survey<'a> {
-    /// `own`: whose leases are nothing strange.
-    pub(super) fn new(own: &'a InstanceId) -> Self {
-        let (endless, foreign, mistyped, unread) = Default::default();
-        Self { own, endless, foreign, mistyped, unread }
+    pub(super) fn new(examination: &'a Examination, keys: &'a Keys) -> Self {
+        let (elsewhere, endless, foreign, mistyped, unread) = Default::default();
+        Self { examination, keys, elsewhere, endless, foreign, mistyped, unread }
     }
 
     /// Takes the script's answer about these groups.
-    pub(super) fn take(&mut self, groups: &[GroupName], keys: &Keys, reply: Reply) {
+    pub(super) fn take(&mut self, groups: &[&GroupName], reply: Reply) {
         let Reply::List(answers) = reply else { return };
         for (group, answer) in groups.iter().zip(answers) {
             let Reply::List(answer) = answer else { continue };
-            let [
-                Reply::Text(kind),
-                Reply::Text(value),
-                Reply::Integer(left),
-                Reply::Text(record_kind),
-                Reply::Text(id),
-            ] = &answer[..]
-            else {
+            let [Reply::Text(kind), Reply::Text(value), Reply::Integer(left), record @ ..] = &answer[..] else {
                 continue;
             };
-            let (lease, record) = (keys.lease(group), keys.record(group));
+            let [Reply::Text(record_kind), Reply::Text(id), Reply::Text(jobs)] = record else { continue };
+            let (lease, record) = (self.keys.lease(group), self.keys.record(group));
             match kind.as_str() {
                 "none" => {}
                 // What the record says has to be known.
-                "ours" if record_kind == "ours" => self.look_at_lease(group, &lease, value, *left, id),
+                "ours" if record_kind == "ours" => self.look_at_lease(group, &lease, value, *left, (id, jobs)),
                 "ours" => {}
                 kind => self.stumble(group, &lease, kind, value),
             }
@@ -85,13 +82,29 @@ impl<'a> Survey<'a> {
         }
     }
 
-    fn look_at_lease(&mut self, group: &GroupName, key: &str, value: &str, left: i64, recorded: &str) {
-        // The next acquire puts in order what is ours, or whose record says what it is.
-        if value == self.own.as_str() || !value.is_empty() && value == recorded {
+    fn look_at_lease(&mut self, group: &GroupName, key: &str, value: &str, left: i64, recorded: (&str, &str)) {
+        // The next acquire puts in order what is ours, or what the record says more of.
+        if value == self.examination.candidate.id.as_str() {
             return;
+        }
+        if !value.is_empty() && value == recorded.0 {
+            return self.look_at_jobs(group, key, value, recorded.1);
         }
         let kind = if left == -1 { &mut self.endless } else { &mut self.foreign };
         kind.add(group, key.to_owned(), format!("`{key}` (held by `{}`)", InstanceId::of_stranger(value)));
+    }
+
+    /// Instances of one program may be of several versions for a while; another program is here to stay.
+    fn look_at_jobs(&mut self, group: &GroupName, key: &str, value: &str, jobs: &str) {
+        let functions = self.examination.groups.get(group).map_or(&[][..], Vec::as_slice);
+        let (program, missing) = jobs::missing(jobs, functions);
+        if program.is_empty() || program == jobs::shown(&self.examination.program) || missing.is_empty() {
+            return;
+        }
+        let missing: Vec<_> = missing.into_iter().map(str::to_owned).collect();
+        let (holder, missing) = (InstanceId::of_stranger(value), some_of(&missing));
+        let text = format!("`{key}` (held by `{holder}` of the program `{program}`, which has no {missing})");
+        self.elsewhere.add(group, key.to_owned(), text);
     }
 
     /// A key that is not of the type that it should be, or could not be read at all.
@@ -124,6 +137,14 @@ impl<'a> Survey<'a> {
                 format!("see that nothing runs under these names, then: DEL {keys}"),
             )
         });
+        let elsewhere = self.elsewhere.judge(|texts, _| {
+            Finding::error(
+                format!("leases are held by a program without the functions that they are for: {texts}"),
+                "while it leads, these functions run nowhere",
+                "let the two programs use different groups, or give one of them another prefix (Config::prefix, \
+                 LEADER_PREFIX)",
+            )
+        });
         let foreign = self.foreign.judge(|texts, _| {
             Finding::warning(
                 format!("leases are held by somebody who keeps no record: {texts}"),
@@ -134,14 +155,17 @@ impl<'a> Survey<'a> {
             )
         });
         let unread = self.unread.judge(|texts, _| super::unchecked("keys", texts));
-        [mistyped, endless, foreign, unread].into_iter().flatten().collect()
+        [mistyped, endless, elsewhere, foreign, unread].into_iter().flatten().collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::doctor::Severity;
+    use crate::identity::{Candidate, Incarnation};
 
     fn groups(count: usize) -> Vec<GroupName> {
         (0..count).map(|n| GroupName::new(format!("g{n}")).unwrap()).collect()
@@ -149,13 +173,28 @@ mod tests {
 
     fn answer(kind: &str, value: &str, left: i64, record: &str, id: &str) -> Reply {
         let text = |text: &str| Reply::Text(text.to_owned());
-        Reply::List(vec![text(kind), text(value), Reply::Integer(left), text(record), text(id)])
+        Reply::List(vec![text(kind), text(value), Reply::Integer(left), text(record), text(id), text("")])
+    }
+
+    /// The same, with what the record says about the leader.
+    fn led_by(jobs: &str, answer: Reply) -> Reply {
+        let Reply::List(mut parts) = answer else { panic!("{answer:?}") };
+        parts[5] = Reply::Text(jobs.to_owned());
+        Reply::List(parts)
     }
 
     fn judged(answers: Vec<Reply>) -> Vec<Finding> {
-        let own = InstanceId::new("me").unwrap();
-        let mut survey = Survey::new(&own);
-        survey.take(&groups(answers.len()), &Keys::new("leader:"), Reply::List(answers));
+        let groups = groups(answers.len());
+        let examination = Examination {
+            candidate: Candidate { id: InstanceId::new("me").unwrap(), incarnation: Incarnation::from_u128(1) },
+            groups: groups.iter().map(|group| (group.clone(), vec!["jobs::ours".to_owned()])).collect(),
+            program: "billing".to_owned(),
+            ttl: Duration::from_secs(10),
+            timeout: Duration::from_secs(10),
+        };
+        let keys = Keys::new("leader:");
+        let mut survey = Survey::new(&examination, &keys);
+        survey.take(&groups.iter().collect::<Vec<_>>(), Reply::List(answers));
         survey.judge()
     }
 
@@ -179,6 +218,19 @@ mod tests {
         assert_eq!((finding.severity, finding.group.as_ref()), (Severity::Warning, groups(1).first()));
         assert!(finding.what.contains("`leader:g0` (held by `nest-1`)"), "{finding}");
         assert!(finding.why.contains("jobs do not run") && finding.advice.contains("LEADER_PREFIX"), "{finding}");
+    }
+
+    #[test]
+    fn another_program_that_leads_without_our_functions_is_an_error_and_another_version_is_none() {
+        let judged = |jobs: &str| judged(vec![led_by(jobs, answer("ours", "a", 900, "ours", "a"))]);
+        for jobs in ["", "billing", "billing\njobs::older", "mail\njobs::ours", "mail\n…"] {
+            assert_eq!(judged(jobs), [], "{jobs}");
+        }
+        let found = judged("mail\njobs::theirs");
+        let [finding] = &found[..] else { panic!("{found:?}") };
+        let text = "`leader:g0` (held by `a` of the program `mail`, which has no jobs::ours)";
+        assert!(finding.severity == Severity::Error && finding.what.contains(text), "{finding}");
+        assert!(finding.group.is_some());
     }
 
     #[test]

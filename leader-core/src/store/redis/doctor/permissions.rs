@@ -64,7 +64,11 @@ impl Tried {
     }
 
     pub(super) fn may_run_scripts(&self) -> bool {
-        !self.denied.iter().any(|(command, _)| command == "eval")
+        !self.lacks("eval")
+    }
+
+    fn lacks(&self, command: &str) -> bool {
+        self.denied.iter().any(|(denied, _)| denied == command)
     }
 
     /// A finding for each thing that does not work without what is missing.
@@ -87,8 +91,9 @@ impl Tried {
             Finding::warning(what, why, advice)
         });
         let announcing = found(&[Need::Announcing]).map(|(what, advice)| {
-            let why = "a lease that was given back is taken by others only when it would have ended";
-            Finding::warning(what, why, advice)
+            let late = "a lease that was given back is taken only when it would have ended";
+            let anew = if self.lacks("subscribe") { "; this instance listens from its next start on" } else { "" };
+            Finding::warning(what, format!("{late}{anew}"), advice)
         });
         let thrift = found(&[Need::Thrift])
             .map(|(what, advice)| Finding::warning(what, "each call brings the whole script along", advice));
@@ -96,7 +101,7 @@ impl Tried {
             Finding::warning(
                 format!("the server lets this instance not listen to announcements ({error})"),
                 "a lease that was given back is taken here only when it would have ended",
-                "see what the error says, then start this instance anew",
+                "see what the error says; this instance listens from its next start on",
             )
         });
         [leading, memory, announcing, thrift, deaf].into_iter().flatten().collect()
@@ -130,7 +135,7 @@ impl Tried {
             "publish" | "subscribe" => Need::Announcing,
             "script|load" => Need::Thrift,
             // Who may load no script calls none by its digest.
-            "evalsha" if self.denied.iter().any(|(other, _)| other == "script|load") => Need::Thrift,
+            "evalsha" if self.lacks("script|load") => Need::Thrift,
             _ => Need::Leading,
         }
     }

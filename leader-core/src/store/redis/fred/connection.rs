@@ -3,6 +3,7 @@
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -26,6 +27,10 @@ pub(super) struct Connection {
     address: Arc<Address>,
     /// Why it ended, once it has.
     end: Arc<watch::Sender<Option<Failure>>>,
+    /// A call on it got no answer.
+    given_up: AtomicBool,
+    /// Calls without an answer yet.
+    under_way: AtomicUsize,
     tasks: [AbortHandle; 2],
 }
 
@@ -65,7 +70,11 @@ impl Connection {
             }
         }
         // fred takes a connection for good that was closed while it logged in.
-        reply(this.call(Request::bare("PING"), timeout).await?)?;
+        match reply(this.call(Request::bare("PING"), timeout).await?) {
+            // It is there, whatever else it can do now: that is for the commands to find out.
+            Err(Failure::Server(error)) if failure::is_of_the_moment(&error) => {}
+            answer => drop(answer?),
+        }
         Ok(this)
     }
 
@@ -82,13 +91,14 @@ impl Connection {
                 finish(&end, cause);
             }
         });
-        Self { client, address, end, tasks: [fred, watcher.abort_handle()] }
+        let (given_up, under_way) = (AtomicBool::new(false), AtomicUsize::new(0));
+        Self { client, address, end, given_up, under_way, tasks: [fred, watcher.abort_handle()] }
     }
 
     /// Sends one command and waits for its reply, which may be an error of the server's.
     ///
-    /// Any failure ends the connection, and so does dropping the future before it is ready: whatever is queued behind a
-    /// command that is stuck would be sent when nobody expects it any more.
+    /// After any failure, and after a future that was dropped before it was ready, no further command is sent: it would be
+    /// queued behind one that is stuck, and sent when nobody expects it any more. Commands that are under way go on.
     pub(super) async fn call(&self, request: Request, timeout: Duration) -> Result<Resp3Frame, Failure> {
         if timeout.is_zero() {
             // To fred it would mean: without a limit.
@@ -97,7 +107,10 @@ impl Connection {
         if let Some(cause) = self.end.borrow().clone() {
             return Err(cause);
         }
-        let mut unanswered = Unanswered(Some(self));
+        if self.given_up.load(Ordering::Relaxed) {
+            return Err(failure::given_up(&self.address));
+        }
+        let mut call = Call::begin(self);
         let slot = request.key.map_or(ClusterHash::Random, |key| ClusterHash::Custom(redis_keyslot(key.as_bytes())));
         let command = CustomCommand::new_static(request.name, slot, false);
         let arguments: Vec<Value> = request.arguments.into_iter().map(Value::from).collect();
@@ -107,9 +120,7 @@ impl Connection {
             answer = client.custom_raw(command, arguments) => answer.map_err(|error| failure::of(&error, &self.address)),
             cause = self.ended() => Err(cause),
         };
-        if answer.is_ok() {
-            unanswered.0 = None;
-        }
+        call.answered = answer.is_ok();
         answer
     }
 
@@ -127,9 +138,12 @@ impl Connection {
         };
         let (written, answer) = tokio::join!(writing, self.call(Request::bare("PING"), timeout));
         written?;
-        match reply(answer?)? {
-            Reply::List(_) => Ok(()),
-            _ => Err(Failure::Unreachable(format!("{} did not confirm the subscription", self.address.server))),
+        match reply(answer?) {
+            Ok(Reply::List(_)) => Ok(()),
+            // That is no refusal: a server that cannot write to its disk refuses each PING.
+            Err(Failure::Server(error)) if failure::is_of_the_disk(&error) => Ok(()),
+            Err(failure) => Err(failure),
+            Ok(_) => Err(Failure::Unreachable(format!("{} did not confirm the subscription", self.address.server))),
         }
     }
 
@@ -145,15 +159,15 @@ impl Connection {
         cause.unwrap_or_else(|| failure::ended(&self.address))
     }
 
-    fn abort(&self, cause: Failure) {
-        finish(&self.end, cause);
+    fn abort(&self) {
+        finish(&self.end, failure::ended(&self.address));
         self.tasks.iter().for_each(AbortHandle::abort);
     }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.abort(failure::ended(&self.address));
+        self.abort();
     }
 }
 
@@ -162,13 +176,26 @@ fn finish(end: &watch::Sender<Option<Failure>>, cause: Failure) {
     end.send_if_modified(|known| known.is_none().then(|| *known = Some(cause)).is_some());
 }
 
-/// A call without an answer: if it still is one when this is dropped, its connection ends.
-struct Unanswered<'a>(Option<&'a Connection>);
+/// A call that is under way. If it is not answered when this is dropped, its connection takes no more calls, and ends with
+/// the last of those that it has.
+struct Call<'a> {
+    connection: &'a Connection,
+    answered: bool,
+}
 
-impl Drop for Unanswered<'_> {
+impl<'a> Call<'a> {
+    fn begin(connection: &'a Connection) -> Self {
+        connection.under_way.fetch_add(1, Ordering::Relaxed);
+        Self { connection, answered: false }
+    }
+}
+
+impl Drop for Call<'_> {
     fn drop(&mut self) {
-        if let Some(connection) = self.0 {
-            connection.abort(failure::given_up(&connection.address));
+        let Connection { given_up, under_way, .. } = self.connection;
+        given_up.fetch_or(!self.answered, Ordering::Relaxed);
+        if under_way.fetch_sub(1, Ordering::Relaxed) == 1 && given_up.load(Ordering::Relaxed) {
+            self.connection.abort();
         }
     }
 }
@@ -182,7 +209,7 @@ pub(super) fn reply(frame: Resp3Frame) -> Result<Reply, Failure> {
             Reply::Text(String::from_utf8_lossy(&data).into_owned())
         }
         Resp3Frame::Array { data, .. } => Reply::List(data.into_iter().map(reply).collect::<Result<_, _>>()?),
-        Resp3Frame::SimpleError { data, .. } => return Err(Failure::Server(data.to_string())),
+        Resp3Frame::SimpleError { data, .. } => return Err(failure::of_server(&data)),
         // Version 2 of the protocol, which was asked for, has no others.
         _ => return Err(Failure::Unreachable("an answer of a kind that does not exist".to_owned())),
     })

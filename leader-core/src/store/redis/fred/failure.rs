@@ -31,8 +31,31 @@ pub(super) fn of(error: &Error, address: &Address) -> Failure {
         // No answer at all to a login, which fred takes for one of the wrong kind.
         ErrorKind::Protocol if text.starts_with("Expected string") => closed(address),
         ErrorKind::Protocol => no_redis(address),
-        _ if is_of_server(text) => Failure::Server(text.to_owned()),
+        _ if is_of_server(text) => of_server(&hide(text, address)),
         _ => ended(address),
+    }
+}
+
+/// What the server said, but not what it was told: a server that does not know a command repeats its arguments, and those of
+/// a login are user and password.
+pub(super) fn of_server(text: &str) -> Failure {
+    Failure::Server(text.split(", with args beginning with").next().unwrap_or_default().to_owned())
+}
+
+/// Refusals of a PING that do not mean that nobody may come in.
+pub(super) fn is_of_the_moment(error: &str) -> bool {
+    ["BUSY ", "LOADING ", "MASTERDOWN ", "NOPERM "].iter().any(|code| error.starts_with(code)) || is_of_the_disk(error)
+}
+
+pub(super) fn is_of_the_disk(error: &str) -> bool {
+    error.starts_with("MISCONF ")
+}
+
+/// Whatever is between us and the server may have words of its own for a login that it refuses.
+fn hide(text: &str, address: &Address) -> String {
+    match &address.password {
+        Some(password) if !password.is_empty() => text.replace(password, "***"),
+        _ => text.to_owned(),
     }
 }
 

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 
 use super::super::address::Address;
 use super::super::connection::{Failure, Heard, Request, Subscription};
-use super::connection::{Connection, reply};
+use super::connection::Connection;
 
 /// Time from one question to the peer to the next, whether it is still there: a connection that only listens never learns
 /// by itself that the other end is gone.
@@ -36,9 +36,10 @@ pub(super) async fn start(
     address: Arc<Address>,
     channels: Vec<String>,
     heard: Box<dyn Fn(Heard) + Send + Sync>,
+    patience: Duration,
     timeout: Duration,
 ) -> Result<Subscribed, Failure> {
-    let plan = Plan { address, channels, heard, timeout };
+    let plan = Plan { address, channels, heard, patience, timeout };
     let first = plan.open().await?;
     Ok(Subscribed(tokio::spawn(plan.keep(first)).abort_handle()))
 }
@@ -47,6 +48,7 @@ struct Plan {
     address: Arc<Address>,
     channels: Vec<String>,
     heard: Box<dyn Fn(Heard) + Send + Sync>,
+    patience: Duration,
     timeout: Duration,
 }
 
@@ -58,12 +60,12 @@ struct Listener {
 impl Plan {
     async fn open(&self) -> Result<Listener, Failure> {
         let opening = async {
-            let connection = Connection::open(&self.address, self.timeout).await?;
+            let connection = Connection::open(&self.address, self.patience).await?;
             let messages = connection.messages();
-            connection.subscribe(self.channels.clone(), self.timeout).await?;
+            connection.subscribe(self.channels.clone(), self.patience).await?;
             Ok(Listener { connection, messages })
         };
-        tokio::time::timeout(self.timeout, opening).await.unwrap_or(Err(Failure::TimedOut))
+        tokio::time::timeout(self.patience, opening).await.unwrap_or(Err(Failure::TimedOut))
     }
 
     /// Never gives up: whatever it is that fails, somebody may put it right.
@@ -92,7 +94,8 @@ impl Plan {
         let questions = async {
             loop {
                 sleep(jittered(ASK)).await;
-                if connection.call(Request::bare("PING"), self.timeout).await.and_then(reply).is_err() {
+                // An error is an answer: a server that cannot write to its disk refuses each PING.
+                if connection.call(Request::bare("PING"), self.timeout).await.is_err() {
                     return;
                 }
             }

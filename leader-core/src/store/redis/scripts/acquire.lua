@@ -51,16 +51,10 @@ local function acquire(command)
   end
   local older = math.max(group.older - now, 0)
   local lasts = math.max(command.ttl, older)
-  -- What is never refused for want of memory comes first: an own lease can be taken back, a fresh one is an error.
-  if group.value then
-    redis.call('PEXPIRE', command.lease, lasts)
-  else
-    redis.call('SET', command.lease, command.id, 'NX', 'PX', lasts)
-  end
   local term = text(math.max(group.highest + 1, now_us))
   changes.term, changes.highest, changes.id, changes.incarnation = term, term, command.id, command.incarnation
   changes.ttl, changes['until'], changes.older = text(lasts), text(now + lasts), text(group.older)
   changes.jobs = command.jobs
-  write(command, changes)
+  grant(command, group, lasts, changes)
   return {'won', term, in_quarantine and 1 or 0, older}
 end

@@ -116,7 +116,7 @@ async fn a_user_with_the_least_rights_can_do_all_that_is_needed() {
     assert_eq!(run(&*link, &["EVAL", "return redis.call('GET', KEYS[1])", "1", "leader:x"]).await.unwrap(), Reply::Nil);
     let denied = run(&*link, &["GET", "other"]).await;
     assert!(matches!(&denied, Err(Failure::Server(error)) if error.starts_with("NOPERM ")), "{denied:?}");
-    client.subscribe(vec!["leader:x".to_owned()], Box::new(|_| {}), AMPLE).await.unwrap();
+    client.subscribe(vec!["leader:x".to_owned()], Box::new(|_| {}), AMPLE, AMPLE).await.unwrap();
 }
 
 #[tokio::test]
@@ -124,4 +124,13 @@ async fn a_server_that_takes_no_more_clients_is_told() {
     let Some(server) = Server::start(&["--maxclients", "1"]) else { return };
     let _first = client(&server.url()).connect(AMPLE).await.unwrap();
     assert_eq!(failed(&server.url()).await, Failure::Server("ERR max number of clients reached".to_owned()));
+}
+
+#[tokio::test]
+async fn a_server_that_repeats_what_it_was_told_shows_no_password() {
+    let Some(server) = Server::start(&["--rename-command", "AUTH", ""]) else { return };
+    for user in ["", "somebody"] {
+        let failure = failed(&format!("redis://{user}:s3cret%21@127.0.0.1:{}", server.port)).await;
+        assert_eq!(failure, Failure::Server("ERR unknown command 'AUTH'".to_owned()));
+    }
 }

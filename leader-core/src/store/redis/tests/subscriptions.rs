@@ -20,7 +20,7 @@ impl Ear {
         let (tell, heard) = mpsc::unbounded_channel();
         let channels = channels.iter().map(ToString::to_string).collect();
         let hear = Box::new(move |heard| tell.send(heard).unwrap_or_default());
-        let subscription = client(url).subscribe(channels, hear, timeout).await?;
+        let subscription = client(url).subscribe(channels, hear, timeout, timeout).await?;
         Ok(Self { heard, _subscription: subscription })
     }
 
@@ -127,7 +127,8 @@ async fn whoever_is_too_slow_to_hear_it_all_is_told_of_the_gap() {
         // Until the test lets go of the other end.
         goes.lock().unwrap().recv().unwrap_or_default();
     };
-    let _subscription = client(&server.url()).subscribe(vec!["a".to_owned()], Box::new(hear), AMPLE).await.unwrap();
+    let _subscription =
+        client(&server.url()).subscribe(vec!["a".to_owned()], Box::new(hear), AMPLE, AMPLE).await.unwrap();
     let publish: &[&str] = &["PUBLISH", "a", "x"];
     server.ask_all(&vec![publish; 10_000]);
     drop(go);
