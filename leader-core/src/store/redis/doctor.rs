@@ -205,6 +205,10 @@ mod tests {
             self.asked.lock().unwrap().push(request);
             Box::pin(async { answer })
         }
+
+        fn is_over(&self) -> bool {
+            false
+        }
     }
 
     fn denied_command(name: &str) -> Failure {
