@@ -106,6 +106,7 @@ pub use scope::EnterGuard;
 #[cfg(feature = "signal")]
 pub use signal::shutdown_signal;
 pub use status::{GroupStatus, Problem, Standing, Status};
+pub use store::{InvalidLockKey, LockKey};
 pub use work::RunningWork;
 
 /// What the attribute macros expand to. Not part of the stable API.

@@ -207,6 +207,7 @@ impl Driver {
         let now = self.shared.clock.now();
         let which: Vec<usize> = match announcement {
             Announcement::Gap => (0..self.groups.len()).collect(),
+            Announcement::LockFree { .. } => Vec::new(),
             // In the order of the names, as the cells are: a fleet may release very many at once.
             Announcement::Released(group) => {
                 self.groups.binary_search_by(|known| known.cell.group.cmp(group)).into_iter().collect()
