@@ -14,7 +14,7 @@ use crate::group::{GroupName, declared_groups};
 use crate::identity::InstanceId;
 use crate::store::LeaseStore;
 
-pub(crate) use timing::Timing;
+pub(crate) use timing::{MIN_TTL, Timing};
 
 /// The configuration of an [`Elector`](crate::Elector).
 ///

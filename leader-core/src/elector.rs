@@ -301,6 +301,7 @@ impl Elector {
             groups,
             problems,
             running: gated.chain(shared.ungated.running()).collect(),
+            locks: shared.locks.status(shared.clock.now()),
             dropped_log_lines: shared.dropped_reports.load(Ordering::Relaxed),
         }
     }

@@ -74,6 +74,8 @@ mod gate;
 mod group;
 mod identity;
 mod lease;
+mod lock;
+mod once;
 mod scope;
 mod shared;
 #[cfg(feature = "signal")]
@@ -102,10 +104,12 @@ pub use identity::{Candidate, Incarnation, InstanceId, InvalidInstanceId};
 #[doc(inline)]
 pub use leader_macros::leader_only;
 pub use lease::{Lease, Term};
+pub use lock::{HeldLock, LockBuilder, LockError, LockGuard, lock};
+pub use once::{Once, OnceBuilder, once};
 pub use scope::EnterGuard;
 #[cfg(feature = "signal")]
 pub use signal::shutdown_signal;
-pub use status::{GroupStatus, Problem, Standing, Status};
+pub use status::{GroupStatus, LockStatus, LocksStatus, Problem, Standing, Status};
 pub use store::{InvalidLockKey, LockKey};
 pub use work::RunningWork;
 

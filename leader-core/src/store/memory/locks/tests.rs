@@ -88,7 +88,8 @@ impl World {
                         self.waiting.retain(|(waits, _)| *waits != owner);
                     }
                     LockAnswer::Busy(_) => {
-                        assert!(!self.holders.contains_key(&owner) && !(self.holders.is_empty() && first));
+                        assert!(!self.holders.contains_key(&owner));
+                        assert!(!self.holders.is_empty() || !first, "free, and nobody before it");
                         let until = self.now.saturating_add(LIFE);
                         match (waits, self.waiting.iter_mut().find(|(known, _)| *known == owner)) {
                             (true, Some(place)) => place.1 = until,
