@@ -9,12 +9,11 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use crate::cell::Cell;
-use crate::clock::Clock;
 use crate::config::Config;
 use crate::driver::{self, report::Reporter};
 use crate::election::Rules;
 use crate::elector::{Elector, Handle};
-use crate::error::{ConfigError, StartError};
+use crate::error::StartError;
 use crate::group::{GroupName, declared_groups};
 use crate::identity::{Candidate, Incarnation};
 use crate::lock::mail::Desk;
@@ -151,8 +150,9 @@ pub(crate) async fn launch(config: Config, process_wide: bool) -> Result<Elector
 
 /// Checks everything, then starts the threads.
 fn spawn(config: &Config, process_wide: bool) -> Result<Elector, StartError> {
-    if process_wide && !matches!(config.clock, Clock::Boot) {
-        return Err(ConfigError::ManualClock.into());
+    #[cfg(feature = "testing")]
+    if process_wide && matches!(config.clock, crate::clock::Clock::Manual(_)) {
+        return Err(crate::error::ConfigError::ManualClock.into());
     }
     let timing = config.timing.resolve()?;
     let groups = config.all_groups()?;
@@ -186,6 +186,7 @@ fn spawn(config: &Config, process_wide: bool) -> Result<Elector, StartError> {
         locks: Desk::new(),
         progress: watch::Sender::new(Progress::default()),
         dropped_reports: reporter.dropped(),
+        findings: Mutex::default(),
         strangers: Mutex::new(BTreeSet::new()),
         jobs: Mutex::new(BTreeSet::new()),
     });
@@ -202,18 +203,6 @@ fn spawn(config: &Config, process_wide: bool) -> Result<Elector, StartError> {
         return Err(StartError::Thread(error));
     }
     Ok(elector)
-}
-
-/// What is unsafe about the store in this place.
-pub(crate) fn warnings(shared: &Shared) -> Vec<String> {
-    let mut warnings = Vec::new();
-    if std::env::var_os("KUBERNETES_SERVICE_HOST").is_some() && !shared.store.guarantees().between_hosts {
-        warnings.push(format!(
-            "this looks like Kubernetes, but the instances of different pods cannot share `{}`: each may lead; use a store that hosts share",
-            shared.address
-        ));
-    }
-    warnings
 }
 
 /// What people look for in a log when a job does not run.
@@ -240,10 +229,6 @@ fn announce(elector: &Elector) {
             _ => format!("follower, {known}"),
         };
         tracing::info!(target: "leader", instance = %status.instance, group = %name, "group {name} ({places}): {standing}");
-    }
-    for problem in &status.problems {
-        let group = problem.group.as_ref().map_or("all groups", GroupName::as_str);
-        tracing::warn!(target: "leader", "{group}: {}", problem.text);
     }
 }
 

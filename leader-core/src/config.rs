@@ -331,6 +331,9 @@ impl Config {
 
     #[doc(hidden)]
     pub fn known_bad(mut self, variant: crate::election::KnownBad) -> Self {
+        if variant == crate::election::KnownBad::WallClock {
+            self.clock = Clock::Wall;
+        }
         self.known_bad = Some(variant);
         self
     }

@@ -11,9 +11,10 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::cell::Cell;
 use crate::config::Config;
+use crate::doctor::Finding;
 use crate::driver::Control;
 use crate::entry::Entry;
-use crate::error::{DrainError, InspectError, NotLive, NotReady, StartError, UnknownGroup};
+use crate::error::{DoctorError, DrainError, InspectError, NotLive, NotReady, StartError, UnknownGroup};
 use crate::event::{Event, Subscription};
 use crate::gate::OnLoss;
 use crate::group::GroupName;
@@ -196,6 +197,37 @@ impl Elector {
         self.ask(|reply| Control::Inspect { group, reply }).await.unwrap_or(Err(InspectError::Stopped))
     }
 
+    /// Examines the store: what is unsafe or broken about it, about the records of this elector's groups, and about using
+    /// it in this place. Errors come first. What could not be checked, a store that is away for example, is a finding, too.
+    ///
+    /// The same is done once by itself, after the first contact with the store; [`bootstrap`](crate::bootstrap()) does not
+    /// wait for it. Each finding is logged when it is new, and stands in [`Status::problems`] until another examination no
+    /// longer finds it. Leases are renewed meanwhile. It takes at most ten times the
+    /// [operation time-out](Config::operation_timeout), or 5 s if that is more.
+    ///
+    /// # Errors
+    /// [`DoctorError::Stopped`]: the elector has ended.
+    ///
+    /// # Cancel safety
+    /// The examination goes on if the future is dropped, and what it finds is logged all the same.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use leader_core::{Config, Elector, Severity};
+    ///
+    /// let elector = Elector::start(Config::new("memory:")).await?;
+    /// for finding in elector.doctor().await? {
+    ///     let mark = if finding.severity == Severity::Error { "error" } else { "warning" };
+    ///     println!("{mark}: {} ({}). What to do: {}", finding.what, finding.why, finding.advice);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn doctor(&self) -> Result<Vec<Finding>, DoctorError> {
+        self.ask(|reply| Control::Doctor { reply }).await.ok_or(DoctorError::Stopped)
+    }
+
     /// Gives the lease of `group` back and does not compete for one ttl, so that another instance leads. `Ok(false)`: this
     /// instance was not leading. Running work has the [grace](Config::grace) to end first.
     ///
@@ -282,8 +314,8 @@ impl Elector {
     #[must_use]
     pub fn status(&self) -> Status {
         let shared = self.shared();
-        let mut problems: Vec<Problem> =
-            crate::bootstrap::warnings(shared).into_iter().map(|text| Problem { group: None, text }).collect();
+        let standing = |finding: &Finding| Problem { group: finding.group.clone(), text: finding.text() };
+        let mut problems: Vec<Problem> = shared.findings().iter().map(standing).collect();
         let mut groups = Vec::with_capacity(shared.cells.len());
         for (name, cell) in &shared.cells {
             let (group, problem) = group_status(shared, name, cell);

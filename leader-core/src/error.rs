@@ -230,6 +230,15 @@ pub enum InspectError {
     Stopped,
 }
 
+/// The store could not be examined. What the store itself refuses is no error: it is a [`Finding`](crate::Finding).
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DoctorError {
+    /// The elector has ended.
+    #[error("the elector has ended, so there is nobody who could examine its store")]
+    Stopped,
+}
+
 /// Why an instance should be restarted.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -276,7 +285,7 @@ macro_rules! debug_is_display {
         }
     )*};
 }
-debug_is_display!(ConfigError, StartError, DrainError, InspectError, NotLive, NotReady);
+debug_is_display!(ConfigError, StartError, DrainError, InspectError, DoctorError, NotLive, NotReady);
 /// Why a URL means no store. It never shows more of the URL than its scheme: the rest may hold a password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

@@ -43,7 +43,7 @@
 //! | who leads | [`Elector::is_leader`], [`Elector::lease`], [`Elector::leader_id`], [`Elector::subscribe`] |
 //! | gated work | [`#[leader_only]`](macro@leader_only), [`Elector::run_if_leader`], [`Elector::while_leader`], [`lease()`], [`Lease::lost`], [`Skipped`] |
 //! | giving leadership away | [`Elector::step_down`], [`Elector::drain`], [`Elector::resume`] |
-//! | operations | [`Elector::status`], [`Elector::live`], [`Elector::ready`]; logs by `tracing`, target `leader` |
+//! | operations | [`Elector::status`], [`Elector::doctor`], [`Elector::live`], [`Elector::ready`]; logs by `tracing`, target `leader` |
 //! | policies | [`RenewalFailure`], [`Reclaim`], [`FreshStore`] |
 //! | stores | [`store`]: the trait [`LeaseStore`](store::LeaseStore), a Redis server, a file, a memory |
 //! | tests | [`Elector::scope`], [`Elector::enter`]; `testing` |
@@ -56,7 +56,7 @@
 //! | `redis-tls` | the same over TLS: `rediss://host:6379` | |
 //! | `sqlite` | the store for one host: `sqlite:///path` (Unix only) | on |
 //! | `signal` | `shutdown_signal` | |
-//! | `serde` | `Serialize` for [`Status`], [`Event`] and their parts | |
+//! | `serde` | `Serialize` for [`Status`], [`Event`], [`Finding`] and their parts | |
 //! | `testing` | the module `testing`: electors with a fixed answer, a manual clock, a faulty store, the conformance suite of stores | |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -64,6 +64,7 @@ mod bootstrap;
 mod cell;
 mod clock;
 mod config;
+mod doctor;
 mod driver;
 mod election;
 mod elector;
@@ -89,11 +90,13 @@ mod work;
 pub use bootstrap::{bootstrap, current};
 pub use clock::BootInstant;
 pub use config::{Config, FreshStore};
+pub use doctor::{Finding, Severity};
 pub use election::{LossReason, Reclaim, RenewalFailure};
 pub use elector::Elector;
 pub use entry::lease;
 pub use error::{
-    ConfigError, DrainError, InspectError, NotLive, NotReady, StartError, StoreError, StoreUrlError, UnknownGroup,
+    ConfigError, DoctorError, DrainError, InspectError, NotLive, NotReady, StartError, StoreError, StoreUrlError,
+    UnknownGroup,
 };
 pub use event::{Event, Role, Subscription};
 pub use gate::Skipped;

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
 use crate::cell::Cell;
 use crate::clock::Clock;
 use crate::config::Timing;
+use crate::doctor::Finding;
 use crate::error::{DrainError, StoreError, UnknownGroup};
 use crate::group::GroupName;
 use crate::identity::Candidate;
@@ -34,6 +35,8 @@ pub(crate) struct Shared {
     pub(crate) locks: Desk,
     pub(crate) progress: watch::Sender<Progress>,
     pub(crate) dropped_reports: Arc<AtomicU64>,
+    /// What the doctor found, and has not found gone since.
+    pub(crate) findings: Mutex<Vec<Finding>>,
     /// Unknown groups that were asked for, each warned about once.
     pub(crate) strangers: Mutex<BTreeSet<String>>,
     /// Jobs that are scheduled on this elector: none may be twice.
@@ -96,6 +99,11 @@ impl Shared {
 
     pub(crate) fn phase(&self) -> Phase {
         self.progress.borrow().phase
+    }
+
+    pub(crate) fn findings(&self) -> MutexGuard<'_, Vec<Finding>> {
+        // Replaced as a whole: a poisoned one is whole too.
+        self.findings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn cell(&self, group: &str) -> Result<&Arc<Cell>, UnknownGroup> {

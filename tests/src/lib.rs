@@ -6,6 +6,9 @@ pub mod gate;
 pub mod model;
 #[cfg(unix)]
 pub mod process;
+#[cfg(target_os = "linux")]
+pub mod redis;
+pub mod script;
 pub mod sim;
 
 /// The programs in the README are compiled.

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use leader_core::testing::election::KnownBad;
+use leader_core::testing::redis_script::Flaw;
 use leader_tests::model::{Bounds, Faults, search, searches};
 
 /// Ends by its bounds long before, on any machine.
@@ -33,7 +34,7 @@ fn a_deadline_that_counts_from_the_reply_is_found() {
 #[test]
 fn a_store_without_quarantine_is_found() {
     let faults = Faults { flushes: 1, ..Faults::default() };
-    let bounds = Bounds { faults, no_quarantine: true, ..Bounds::default() };
+    let bounds = Bounds { faults, flaw: Some(Flaw::NoQuarantine), ..Bounds::default() };
     let (promise, steps) = search(bounds, threads(), PATIENCE).broken.expect("it is found");
     println!("{promise}: {steps:#?}");
 }

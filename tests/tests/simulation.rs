@@ -5,9 +5,10 @@
 
 use std::time::{Duration, Instant};
 
+use leader_core::testing::redis_script::Flaw;
 use leader_core::{Reclaim, RenewalFailure};
 use leader_tests::sim::faults::{Fault, FaultSet};
-use leader_tests::sim::{Report, Settings, Variant, run, run_many};
+use leader_tests::sim::{Report, Settings, StoreKind, Variant, run, run_many};
 
 fn seconds(ttls: &[u64]) -> Vec<Duration> {
     ttls.iter().map(|s| Duration::from_secs(*s)).collect()
@@ -41,28 +42,52 @@ fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-#[test]
-fn no_two_lead_at_once_and_terms_only_rise() {
+/// Runs so many seeds of each safe world.
+fn no_two_lead(store: StoreKind, seeds: u64) {
     let mut all = Report::default();
     for (name, settings) in safe() {
         let begun = Instant::now();
-        let report = run_many(&settings, 1, 250, threads(), |_| true);
-        println!("== {name}, seeds 1 to 250, {:.1} s\n{report}", begun.elapsed().as_secs_f64());
+        let report = run_many(&Settings { store, ..settings }, 1, seeds, threads(), |_| true);
+        println!("== {name}, seeds 1 to {seeds}, {:.1} s\n{report}", begun.elapsed().as_secs_f64());
         assert!(report.is_clean(), "{name}: seed {:?}", report.failure);
         assert_eq!(report.stuck, 0, "{name}: nobody led after the faults had ended");
-        assert!(report.handovers > 250, "{name}: nothing was tried");
+        assert!(report.handovers > seeds, "{name}: nothing was tried");
         all.add(&report);
     }
     println!("== together\n{all}");
 }
 
 #[test]
+fn no_two_lead_at_once_and_terms_only_rise() {
+    no_two_lead(StoreKind::Model, 250);
+}
+
+#[test]
+fn no_two_lead_at_once_and_terms_only_rise_by_the_real_script() {
+    no_two_lead(StoreKind::Script, 40);
+}
+
+/// Whether a broken rule shows.
+fn shows(settings: &Settings, name: &str) {
+    let caught = (1..=200).find(|seed| !run(settings, *seed, false).report.is_clean());
+    println!("{name}, {:?}: caught at seed {caught:?} of 200", settings.store);
+    assert!(caught.is_some(), "{name}, {:?}: not caught", settings.store);
+}
+
+#[test]
 fn every_broken_rule_shows_within_200_seeds() {
     for (variant, name) in Variant::ALL {
-        let settings = Settings::default().broken(variant);
-        let caught = (1..=200).find(|seed| !run(&settings, *seed, false).report.is_clean());
-        println!("{name}: caught at seed {caught:?} of 200");
-        assert!(caught.is_some(), "{name}: not caught");
+        shows(&Settings::default().broken(variant), name);
+    }
+}
+
+#[test]
+fn every_broken_rule_of_the_real_script_shows_within_200_seeds() {
+    let broken = |(variant, name)| (Settings::default().broken(variant), name);
+    let of_store: Vec<_> = Variant::ALL.map(broken).into_iter().filter(|(s, _)| s.flaw().is_some()).collect();
+    assert_eq!(of_store.len(), Flaw::ALL.len());
+    for (settings, name) in of_store {
+        shows(&Settings { store: StoreKind::Script, ..settings }, name);
     }
 }
 
@@ -88,8 +113,10 @@ fn what_was_found_once_stays_fixed() {
         ("the same", Settings { ttls: seconds(&[1, 3]), ..twins }, 4232),
     ];
     for (what, settings, seed) in found {
-        let report = run(&settings, seed, false).report;
-        assert!(report.is_clean(), "{what}: {:?}", report.failure);
+        for store in [StoreKind::Model, StoreKind::Script] {
+            let report = run(&Settings { store, ..settings.clone() }, seed, false).report;
+            assert!(report.is_clean(), "{what}, {store:?}: {:?}", report.failure);
+        }
     }
 }
 

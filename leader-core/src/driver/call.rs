@@ -1,14 +1,18 @@
 //! Calls of the store: batches out, answers in.
 
+use std::collections::BTreeMap;
 use std::future::Future;
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::task::{Id, JoinError};
 
 use super::{Connection, Driver, describe_panic};
 use crate::clock::BootInstant;
+use crate::doctor::Finding;
 use crate::election::{Event, Request, RequestNo};
 use crate::error::{InspectError, StoreError};
+use crate::group::{GroupName, declared_groups};
 use crate::identity::InstanceId;
 use crate::shared::Phase;
 use crate::store::{Answer, Answers, Batch, Command, Op, Session};
@@ -18,12 +22,17 @@ use super::report::Report;
 /// So many commands go into one call: a longer script would keep other clients of the store waiting.
 const BATCH: usize = 100;
 
+/// So many errors of one call are logged each; of the groups with yet others there is only the number.
+const MOST_REPORTS: usize = 8;
+
 /// What a call in flight is about.
 #[derive(Debug)]
 pub(super) enum Call {
     Connect,
     Batch(Vec<(usize, RequestNo)>),
     Inspect(oneshot::Sender<Result<Option<InstanceId>, InspectError>>),
+    /// What it finds comes by a way of its own.
+    Examine(oneshot::Receiver<Vec<Finding>>),
 }
 
 pub(super) type Done = Result<Answers, StoreError>;
@@ -34,11 +43,13 @@ impl Driver {
         let store = self.shared.store.clone();
         let session = Session {
             candidate: self.shared.candidate.clone(),
-            groups: self.shared.cells.keys().cloned().collect(),
+            groups: self.gated(),
+            program: program(),
             announcer: self.announcer.clone(),
             timeout: self.shared.timing.operation_timeout,
         };
-        self.call(Call::Connect, "connect", async move { store.connect(session).await.map(|()| Vec::new()) });
+        let patience = self.shared.timing.operation_timeout;
+        self.call(Call::Connect, "connect", patience, async move { store.connect(session).await.map(|()| Vec::new()) });
     }
 
     /// Sends the requests, whose leases count from `now`, in as few calls as may be.
@@ -52,7 +63,9 @@ impl Driver {
             let spent = self.shared.clock.now().saturating_since(now);
             let timeout = self.shared.timing.operation_timeout.saturating_sub(spent);
             let store = self.shared.store.clone();
-            self.call(Call::Batch(members), what, async move { store.execute(Batch { commands, timeout }).await });
+            let patience = self.shared.timing.operation_timeout;
+            let batch = Batch { commands, timeout };
+            self.call(Call::Batch(members), what, patience, async move { store.execute(batch).await });
         }
     }
 
@@ -71,15 +84,31 @@ impl Driver {
             ttl: self.shared.timing.ttl,
             op: Op::Inspect,
         };
-        let batch = Batch { commands: vec![command], timeout: self.shared.timing.operation_timeout };
+        let timeout = self.shared.timing.operation_timeout;
+        let batch = Batch { commands: vec![command], timeout };
         let store = self.shared.store.clone();
-        self.call(Call::Inspect(reply), "inspect", async move { store.execute(batch).await });
+        self.call(Call::Inspect(reply), "inspect", timeout, async move { store.execute(batch).await });
     }
 
-    /// Starts a call; past the operation time-out it is dropped, whatever the store makes of that.
-    fn call(&mut self, call: Call, what: &'static str, work: impl Future<Output = Done> + Send + 'static) {
+    /// The groups, each with the functions of this program that it gates.
+    pub(super) fn gated(&self) -> BTreeMap<GroupName, Vec<String>> {
+        let mut declared = declared_groups();
+        let mut functions = |group: &GroupName| {
+            let sites = declared.remove(group.as_str()).unwrap_or_default();
+            sites.iter().map(|site| format!("{}::{}", site.module, site.function)).collect()
+        };
+        self.shared.cells.keys().map(|group| (group.clone(), functions(group))).collect()
+    }
+
+    /// Starts a call; past this time it is dropped, whatever the store makes of that.
+    pub(super) fn call(
+        &mut self,
+        call: Call,
+        what: &'static str,
+        after: Duration,
+        work: impl Future<Output = Done> + Send + 'static,
+    ) {
         let clock = self.shared.clock.clone();
-        let after = self.shared.timing.operation_timeout;
         let give_up = clock.now().saturating_add(after);
         let address = self.shared.address.clone();
         let handle = self.calls.spawn(async move {
@@ -110,6 +139,8 @@ impl Driver {
                 // The asker may have gone.
                 let _ = reply.send(inspected(done));
             }
+            // Sent before the call is done.
+            Some(Call::Examine(mut found)) => self.examined(now, done.map(|_| found.try_recv().unwrap_or_default())),
             None => {}
         }
     }
@@ -117,6 +148,7 @@ impl Driver {
     fn connected(&mut self, now: BootInstant, done: Done) {
         let Err(error) = done else {
             self.connection = Connection::Connected;
+            self.examine_at(now);
             for index in 0..self.groups.len() {
                 self.groups[index].cell.set_problem(None);
                 self.settle(index, now, Vec::new());
@@ -139,19 +171,10 @@ impl Driver {
     }
 
     fn answered(&mut self, now: BootInstant, members: &[(usize, RequestNo)], done: Done) {
-        let mut failed: Vec<(usize, StoreError)> = Vec::new();
-        match done {
+        let answers: Answers = match done {
             Ok(answers) if answers.len() == members.len() => {
                 self.shared.progress.send_if_modified(|p| !std::mem::replace(&mut p.contact, true));
-                for ((index, no), answer) in members.iter().zip(answers) {
-                    match answer {
-                        Ok(answer) => self.answer(*index, now, *no, answer),
-                        Err(error) => {
-                            self.failed(*index, now, *no, &error);
-                            failed.push((*index, error));
-                        }
-                    }
-                }
+                answers
             }
             other => {
                 let error = other.err().unwrap_or_else(|| StoreError::Refused {
@@ -159,21 +182,26 @@ impl Driver {
                     cause: "the store gave another number of answers".to_owned(),
                     advice: "correct the store: each command is answered, in order".to_owned(),
                 });
-                for (index, no) in members {
-                    self.failed(*index, now, *no, &error);
+                members.iter().map(|_| Err(error.clone())).collect()
+            }
+        };
+        let mut failures = Failures::default();
+        for ((index, no), answer) in members.iter().zip(answers) {
+            match answer {
+                Ok(answer) => self.answer(*index, now, *no, answer),
+                Err(error) => {
+                    let news = self.failed(*index, now, *no, &error);
+                    failures.add(*index, error, news);
                 }
-                failed.extend(members.first().map(|(index, _)| (*index, error)));
-                self.report_failure(members.len(), failed);
-                return;
             }
         }
-        self.report_failure(failed.len(), failed);
+        self.report(failures);
     }
 
-    /// One report for a call, however many groups it was about.
-    fn report_failure(&mut self, groups: usize, failed: Vec<(usize, StoreError)>) {
-        if let Some((index, error)) = failed.into_iter().next() {
-            self.shared.progress.send_modify(|p| p.last_error = Some(error.clone()));
+    /// A report for each error, however many groups it is about.
+    fn report(&mut self, failures: Failures) {
+        self.shared.progress.send_if_modified(|p| failures.last.map(|error| p.last_error = Some(error)).is_some());
+        for (index, groups, error) in failures.news {
             let first = Some(self.groups[index].cell.group.clone());
             self.reporter.send(Report::CallFailed { groups, first, error });
         }
@@ -182,6 +210,7 @@ impl Driver {
     fn answer(&mut self, index: usize, now: BootInstant, no: RequestNo, answer: Answer) {
         let group = &mut self.groups[index];
         if std::mem::take(&mut group.failing) {
+            group.refused = None;
             self.reporter.send(Report::Recovered { group: group.cell.group.clone() });
         }
         if !matches!(answer, Answer::Quarantined { .. }) {
@@ -189,6 +218,35 @@ impl Driver {
         }
         self.handle(index, now, Event::Answered(no, answer));
     }
+}
+
+/// What went wrong in one call.
+#[derive(Default)]
+struct Failures {
+    last: Option<StoreError>,
+    /// What is for the log: each error, its first group, and how many groups it is about.
+    news: Vec<(usize, usize, StoreError)>,
+}
+
+impl Failures {
+    fn add(&mut self, index: usize, error: StoreError, news: bool) {
+        self.last = Some(error.clone());
+        if !news {
+            return;
+        }
+        let same = self.news.iter().position(|(_, _, known)| *known == error);
+        let last = (self.news.len() == MOST_REPORTS).then_some(MOST_REPORTS - 1);
+        match same.or(last) {
+            Some(at) => self.news[at].1 += 1,
+            None => self.news.push((index, 1, error)),
+        }
+    }
+}
+
+/// What people call this program.
+pub(super) fn program() -> String {
+    let file = std::env::current_exe().ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+    file.unwrap_or_else(|| "an unnamed program".to_owned())
 }
 
 fn inspected(done: Done) -> Result<Option<InstanceId>, InspectError> {
@@ -207,4 +265,26 @@ fn inspected(done: Done) -> Result<Option<InstanceId>, InspectError> {
 fn name(commands: &[Command]) -> &'static str {
     let first = commands.first().map_or("a batch", |command| command.op.name());
     if commands.iter().all(|command| command.op.name() == first) { first } else { "a batch of several kinds" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_lasting_error_of_a_call_is_for_the_log_and_very_many_of_them_are_no_flood() {
+        let refused = |cause: usize| StoreError::Refused {
+            attempted: "acquire".to_owned(),
+            cause: format!("key {cause}"),
+            advice: "delete it".to_owned(),
+        };
+        let mut failures = Failures::default();
+        for index in 0..100 {
+            failures.add(index, refused(0), false);
+            failures.add(index, refused(if index < 10 { 1 } else { index }), true);
+        }
+        let counted: Vec<_> = failures.news.iter().map(|(first, groups, _)| (*first, *groups)).collect();
+        assert_eq!(counted, [(0, 10), (10, 1), (11, 1), (12, 1), (13, 1), (14, 1), (15, 1), (16, 84)]);
+        assert_eq!(failures.last, Some(refused(99)));
+    }
 }

@@ -6,6 +6,7 @@ use tokio::sync::oneshot;
 
 use super::Driver;
 use super::drain::{Drain, Then};
+use crate::doctor::Finding;
 use crate::error::{DrainError, InspectError};
 use crate::identity::InstanceId;
 
@@ -28,6 +29,10 @@ pub(crate) enum Control {
     Inspect {
         group: usize,
         reply: oneshot::Sender<Result<Option<InstanceId>, InspectError>>,
+    },
+    /// Examine the store.
+    Doctor {
+        reply: oneshot::Sender<Vec<Finding>>,
     },
     /// End; how it went is told to all who wait for the end.
     Shutdown {
@@ -57,6 +62,7 @@ impl Driver {
             Control::Shutdown { grace } => self.begin_shutdown(grace),
             Control::Resume => self.resume(now),
             Control::Inspect { group, reply } => self.inspect(group, reply),
+            Control::Doctor { reply } => self.doctor(now, reply),
             #[cfg(test)]
             Control::Panic => panic!("as the test asked"),
         }

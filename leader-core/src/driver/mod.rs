@@ -1,11 +1,12 @@
 //! The thread that runs all elections of one elector against its store.
 //!
 //! It has its own single-threaded runtime, so that user work which blocks every worker costs no lease, and it calls no
-//! foreign code but the store's: what there is to log goes to the reporter. It keeps at most one request a group in
-//! flight, and sends none twice. If it dies, every view runs out by itself.
+//! foreign code but the store's: what there is to log goes to the reporter, and what a store logs by `tracing` goes nowhere.
+//! It keeps at most one request a group in flight, and sends none twice. If it dies, every view runs out by itself.
 
 mod call;
 mod control;
+mod doctor;
 mod drain;
 mod locks;
 pub(crate) mod report;
@@ -17,6 +18,7 @@ use std::sync::Arc;
 
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
+use tracing::Dispatch;
 
 use crate::cell::{Cell, Sighting};
 use crate::clock::BootInstant;
@@ -28,6 +30,7 @@ use crate::store::{Announcement, Announcer};
 
 use call::{Call, Done};
 pub(crate) use control::Control;
+use doctor::Examining;
 use drain::Drain;
 use locks::Locks;
 use report::{Report, Reporter};
@@ -47,6 +50,7 @@ pub(crate) struct Driver {
     /// What each call in flight is about, for the case that it panics.
     in_flight: HashMap<tokio::task::Id, Call>,
     connection: Connection,
+    examining: Examining,
     start_deadline: Option<BootInstant>,
     /// The end of a start that has to wait for the store's quarantine.
     patient_start_deadline: BootInstant,
@@ -63,6 +67,8 @@ struct Group {
     published: Option<(Term, BootInstant)>,
     settled: bool,
     failing: bool,
+    /// The lasting error that was logged and has not gone since.
+    refused: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,19 +88,19 @@ pub(crate) fn run(
     reporter: Reporter,
 ) {
     let for_death = (Arc::clone(&shared), reporter.clone());
-    let outcome = catch_unwind(AssertUnwindSafe(|| {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
-        let driver = Driver::new(shared, rules, observed, control, idle, reporter);
-        runtime.block_on(driver.live());
-        Ok(())
-    }));
+    // A subscriber may write to a pipe that nobody reads, and whoever logs stands still then.
+    let _no_logs = tracing::dispatcher::set_default(&Dispatch::none());
+    let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let outcome = built.map_err(|error| error.to_string()).and_then(|runtime| {
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            runtime.block_on(Driver::new(shared, rules, observed, control, idle, reporter).live());
+        }));
+        // Without waiting for what stores have on other threads: to look up a name can take minutes.
+        runtime.shutdown_background();
+        outcome.map_err(|panic| describe_panic(panic.as_ref()))
+    });
     let (shared, reporter) = for_death;
-    let death = match outcome {
-        Ok(Ok(())) => None,
-        Ok(Err(error)) => Some(error),
-        Err(panic) => Some(describe_panic(panic.as_ref())),
-    };
-    if let Some(panic) = death {
+    if let Err(panic) = outcome {
         for cell in shared.cells.values() {
             cell.follow();
             cell.stop();
@@ -122,7 +128,8 @@ impl Driver {
         let group = |(cell, observe): (&Arc<Cell>, &bool)| {
             let rules = Rules { observe: *observe, ..rules.clone() };
             let election = Election::new(cell.group.clone(), shared.candidate.clone(), rules, now);
-            Group { cell: Arc::clone(cell), election, published: None, settled: false, failing: false }
+            let (published, settled, failing, refused) = (None, false, false, None);
+            Group { cell: Arc::clone(cell), election, published, settled, failing, refused }
         };
         let groups: Vec<Group> = shared.cells.values().zip(observed).map(group).collect();
         let (announcer, announcements) = Announcer::new();
@@ -138,6 +145,7 @@ impl Driver {
             calls: JoinSet::new(),
             in_flight: HashMap::new(),
             connection: Connection::Wanted { at: now },
+            examining: Examining::default(),
             start_deadline: Some(now.saturating_add(shared.timing.start_timeout)),
             patient_start_deadline: now.saturating_add(shared.timing.quarantined_start),
             drain: None,
@@ -150,6 +158,7 @@ impl Driver {
     }
 
     async fn live(mut self) {
+        self.look_around();
         let idle = Arc::clone(&self.idle);
         let clock = self.shared.clock.clone();
         loop {
@@ -197,6 +206,7 @@ impl Driver {
         }
         self.send(now, requests);
         self.locks.advance(now, None);
+        self.examine_if_due(now);
     }
 
     /// `now` must be what [`advance`](Self::advance) was given: what came due since then has not been looked at.
@@ -207,7 +217,7 @@ impl Driver {
             _ => None,
         };
         let drain = self.drain.as_ref().and_then(|drain| drain.deadline(now));
-        let all = [elections, connect, drain, self.start_deadline, self.locks.next_wake()];
+        let all = [elections, connect, drain, self.start_deadline, self.examining.due(), self.locks.next_wake()];
         all.into_iter().flatten().min().unwrap_or(BootInstant::from_nanos(u64::MAX))
     }
 
@@ -310,13 +320,20 @@ impl Driver {
         self.reporter.send(report);
     }
 
-    /// A request of a group got no answer.
-    fn failed(&mut self, index: usize, now: BootInstant, no: RequestNo, error: &StoreError) {
+    /// A request of a group got no answer. Returns whether that is for the log: an error that does not pass by itself is
+    /// there once, and not again at each attempt.
+    fn failed(&mut self, index: usize, now: BootInstant, no: RequestNo, error: &StoreError) -> bool {
         let group = &mut self.groups[index];
+        let text = error.to_string();
         group.failing = true;
-        group.cell.set_problem(Some(&error.to_string()));
+        group.cell.set_problem(Some(&text));
+        let known = error.is_permanent() && group.refused.as_ref() == Some(&text);
+        if error.is_permanent() {
+            group.refused = Some(text);
+        }
         let failure = if error.is_permanent() { Failure::Permanent } else { Failure::Passing };
         self.handle(index, now, Event::Failed(no, failure));
+        !known
     }
 
     /// The first start of a fleet on a new store ends with a leader, and not a moment before there can be one.
@@ -351,6 +368,7 @@ impl Driver {
         self.calls.shutdown().await;
         // Whoever asked too late is told by the loss of the question, and not only when the last lease has run out.
         self.in_flight.clear();
+        self.examining = Examining::default();
         self.control.close();
         while self.control.try_recv().is_ok() {}
         for group in &self.groups {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::locks::{self, report::LockReport};
+use crate::doctor::Finding;
 use crate::election::LossReason;
 use crate::error::StoreError;
 use crate::group::GroupName;
@@ -24,6 +25,7 @@ pub(crate) enum Report {
     Duplicate { group: GroupName },
     CallFailed { groups: usize, first: Option<GroupName>, error: StoreError },
     Recovered { group: GroupName },
+    Found(Finding),
     Released { group: GroupName, term: Term, confirmed: bool },
     StillRunning { what: String },
     Lock(LockReport),
@@ -123,6 +125,7 @@ fn log(report: &Report, instance: &InstanceId) {
         Report::Recovered { group } => {
             tracing::info!(target: "leader", %instance, %group, "the store answers again for {group}");
         }
+        Report::Found(finding) => tracing::warn!(target: "leader", %instance, "{finding}"),
         Report::Released { group, term, confirmed: true } => {
             tracing::debug!(target: "leader", %instance, %group, %term, "released {group}");
         }

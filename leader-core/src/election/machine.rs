@@ -102,13 +102,13 @@ impl Election {
     #[must_use]
     pub fn view(&self, now: BootInstant) -> Option<(Term, BootInstant)> {
         let seat = self.seat.as_ref()?;
-        (seat.believed && self.holds(seat, now)).then_some((seat.term, seat.deadline))
+        (seat.believed && self.holds(seat, now)).then_some((seat.term, self.ends(seat)))
     }
 
     /// When to call [`poll`](Self::poll).
     #[must_use]
     pub fn next(&self) -> Next {
-        let ends = self.seat.as_ref().map(|s| s.deadline);
+        let ends = self.seat.as_ref().map(|seat| self.ends(seat));
         if self.outstanding.is_some() {
             return Next::Waiting(ends);
         }
@@ -416,9 +416,13 @@ impl Election {
         Next::Retry { earliest: now.saturating_add(wait / 2), latest: now.saturating_add(wait) }
     }
 
-    #[cfg(not(feature = "testing"))]
     fn holds(&self, seat: &Seat, now: BootInstant) -> bool {
-        now < seat.deadline
+        now < self.ends(seat)
+    }
+
+    #[cfg(not(feature = "testing"))]
+    fn ends(&self, seat: &Seat) -> BootInstant {
+        seat.deadline
     }
 
     #[cfg(not(feature = "testing"))]

@@ -78,13 +78,18 @@ pub enum Reclaim {
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum KnownBad {
     /// The deadline counts from the reply.
     DeadlineFromReply,
     /// A view without a deadline.
     NoDeadline,
-    /// The answer to an abandoned request is used.
+    /// The answer to an abandoned request is used. It comes to an election only in the simulation and the model: the driver
+    /// drops the call with the request.
     LateReply,
+    /// Deadlines by a wall clock. Of the whole elector, by [`Config::known_bad`](crate::Config::known_bad): to the election,
+    /// every clock is the same.
+    WallClock,
 }
 
 /// Identifies a request of one election; an answer is handed back with it.

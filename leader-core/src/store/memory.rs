@@ -112,7 +112,7 @@ impl LeaseStore for MemoryStore {
 
     fn connect(&self, session: Session) -> StoreFuture<'_, ()> {
         Box::pin(async move {
-            let groups = session.groups.into_iter().collect();
+            let groups = session.groups.into_keys().collect();
             self.shared().sessions.insert(session.candidate.incarnation, (session.announcer, groups));
             Ok(())
         })

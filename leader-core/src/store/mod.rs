@@ -13,11 +13,13 @@ mod rules;
 mod sqlite;
 mod url;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
+use crate::doctor::Finding;
 use crate::error::StoreError;
 use crate::group::GroupName;
 use crate::identity::{Candidate, Incarnation, InstanceId};
@@ -53,7 +55,8 @@ pub type Answers = Vec<Result<Answer, StoreError>>;
 ///
 /// # Blocking
 /// The futures run on the driver's thread: one that blocks it holds up every group of the elector. Hand work that blocks to
-/// a thread of the store's own.
+/// a thread of the store's own. What a store logs by `tracing` on the driver's thread is dropped, because a log that is
+/// blocked would block it; a logger of the crate `log` is out of reach, and blocks it.
 ///
 /// # Cancel safety
 /// The driver drops the future of a call that takes too long. What was sent by then may still be executed; what was not
@@ -99,6 +102,19 @@ pub trait LeaseStore: Send + Sync + 'static {
         })
     }
 
+    /// Looks for what is unsafe or broken about the store itself and about the records of these groups, and changes
+    /// nothing. Called after a [`connect`](Self::connect) that went well, once by itself, and when
+    /// [`Elector::doctor`](crate::Elector::doctor) is. What could not be looked at is a finding of its own.
+    ///
+    /// Batches go on meanwhile: none of them may have to wait for it. The default finds nothing.
+    ///
+    /// # Errors
+    /// Nothing at all could be looked at.
+    fn examine(&self, examination: Examination) -> StoreFuture<'_, Vec<Finding>> {
+        drop(examination);
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
     /// The elector with this incarnation has ended: forget its announcer and whatever was opened for it.
     fn disconnect(&self, incarnation: Incarnation) -> StoreFuture<'_, ()>;
 }
@@ -108,8 +124,11 @@ pub trait LeaseStore: Send + Sync + 'static {
 pub struct Session {
     /// The elector.
     pub candidate: Candidate,
-    /// Its groups.
-    pub groups: Vec<GroupName>,
+    /// Its groups, each with the functions that its program gates by it: `billing::jobs::send_digest`. A store may keep them
+    /// beside the lease, so that others can tell what a leader does not run.
+    pub groups: BTreeMap<GroupName, Vec<String>>,
+    /// What its program is called.
+    pub program: String,
     /// Where to announce releases.
     pub announcer: Announcer,
     /// How long [`LeaseStore::connect`] may take.
@@ -136,6 +155,21 @@ pub struct Batch {
     /// What to do.
     pub commands: Vec<Command>,
     /// How long the call may take, from now; past that the driver drops it.
+    pub timeout: Duration,
+}
+
+/// What [`LeaseStore::examine`] is asked to look at.
+#[derive(Debug, Clone)]
+pub struct Examination {
+    /// Who asks: what it holds itself is nothing strange.
+    pub candidate: Candidate,
+    /// The groups whose records to look at, each with the functions that the asker's program gates by it.
+    pub groups: BTreeMap<GroupName, Vec<String>>,
+    /// What that program is called.
+    pub program: String,
+    /// The asker's ttl.
+    pub ttl: Duration,
+    /// How long it may take in all, from now; past that the driver drops it, and what was found by then is lost.
     pub timeout: Duration,
 }
 
@@ -220,7 +254,7 @@ pub enum Answer {
     Renewed,
     /// To a renew: the acquisition it names is over.
     Lost {
-        /// Another incarnation of the same instance id took it.
+        /// Another incarnation of the same instance id took it, under a term that is no older.
         duplicate: bool,
     },
     /// To a release: ended and announced.
@@ -253,7 +287,8 @@ pub struct Held {
     pub term: Option<Term>,
     /// How long it lasts unless renewed.
     pub remaining: Duration,
-    /// The holder is another incarnation of the asker's instance id.
+    /// The holder is another incarnation of the asker's instance id; and its term is no older than what the asker has seen,
+    /// or the store would only have forgotten the asker.
     pub same_id: bool,
     /// The holder keeps no record of terms (another implementation of the same keys): its release is not announced.
     pub foreign: bool,

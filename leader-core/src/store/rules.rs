@@ -75,11 +75,10 @@ pub(super) fn decide(record: &Record, command: &Command, at: Moment) -> Decision
         Op::Acquire { floor, continues, same_id } => {
             let highest = record.highest.max(floor);
             let refused = |answer| Decision { answer, change: Change::Nothing, highest };
-            let others = if own.is_some() { None } else { lease.map(|lease| held(lease, asker, at.left)) };
-            let older_lease = match others {
+            let older_lease = match lease.filter(|_| own.is_none()) {
                 None => at.older,
-                Some(held) if held.same_id && same_id == SameId::Take => held.remaining.max(at.older),
-                Some(held) => return refused(Answer::Held(held)),
+                Some(last) if last.holder.id == asker.id && same_id == SameId::Take => at.left.max(at.older),
+                Some(last) => return refused(Answer::Held(held(last, asker, floor, at.left))),
             };
             // After the question who holds it: a leader that has re-seated itself in the quarantine is a leader.
             if let Some((remaining, reason)) = at.quarantine.filter(|_| !continues) {
@@ -93,7 +92,7 @@ pub(super) fn decide(record: &Record, command: &Command, at: Moment) -> Decision
             Some(own) if own.term == term => answered(Answer::Renewed, Change::Extend),
             _ => {
                 // Also if that other incarnation's lease has ended since: it lives, or lived, at the same time as the asker.
-                let duplicate = record.last.as_ref().is_some_and(|last| is_same_id(&last.holder, asker));
+                let duplicate = record.last.as_ref().is_some_and(|last| is_duplicate(last, asker, term));
                 answered(Answer::Lost { duplicate }, Change::Nothing)
             }
         },
@@ -103,23 +102,27 @@ pub(super) fn decide(record: &Record, command: &Command, at: Moment) -> Decision
             }
             _ => answered(Answer::NotHeld, Change::Nothing),
         },
-        Op::Inspect => answered(Answer::Inspected(lease.map(|lease| held(lease, asker, at.left))), Change::Nothing),
+        Op::Inspect => {
+            let held = |lease| held(lease, asker, Term::default(), at.left);
+            answered(Answer::Inspected(lease.map(held)), Change::Nothing)
+        }
     }
 }
 
-fn held(lease: &Acquisition, asker: &Candidate, left: Duration) -> Held {
+fn held(lease: &Acquisition, asker: &Candidate, floor: Term, left: Duration) -> Held {
     Held {
         holder: lease.holder.id.clone(),
         term: Some(lease.term),
         remaining: left,
-        same_id: is_same_id(&lease.holder, asker),
+        same_id: is_duplicate(lease, asker, floor),
         foreign: false,
     }
 }
 
-/// Another incarnation of the same instance id.
-fn is_same_id(holder: &Candidate, asker: &Candidate) -> bool {
-    holder.id == asker.id && holder.incarnation != asker.incarnation
+/// Of another incarnation of the same instance id, and later than what the asker has `seen`. An older one took nothing from
+/// the asker: the store has lost its memory of what came after.
+fn is_duplicate(last: &Acquisition, asker: &Candidate, seen: Term) -> bool {
+    last.holder.id == asker.id && last.holder.incarnation != asker.incarnation && last.term >= seen
 }
 
 /// The wall clock as the smallest term that may be given out now. It decides nothing else.
@@ -248,6 +251,18 @@ mod tests {
         ] {
             let lost = ask(&record, asker, renew(term), at(left));
             assert_eq!((lost.answer, lost.change), (Answer::Lost { duplicate }, Change::Nothing));
+        }
+    }
+
+    #[test]
+    fn an_incarnation_whose_term_is_older_than_what_was_seen_is_no_duplicate() {
+        let (old, new) = (candidate("a", 1), candidate("a", 2));
+        let record = led_by(&old, 2_000);
+        for (seen, duplicate) in [(1_999, true), (2_000, true), (2_001, false)] {
+            let held = ask(&record, &new, acquire(seen), at(LEFT)).answer;
+            assert!(matches!(held, Answer::Held(Held { same_id, .. }) if same_id == duplicate), "{seen}: {held:?}");
+            let lost = ask(&record, &new, Op::Renew { term: Term::new(seen) }, at(LEFT)).answer;
+            assert_eq!(lost, Answer::Lost { duplicate }, "{seen}");
         }
     }
 

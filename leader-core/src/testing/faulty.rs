@@ -10,11 +10,12 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
+use crate::doctor::Finding;
 use crate::error::StoreError;
 use crate::identity::Incarnation;
 use crate::store::{
-    Announcer, Answers, Batch, Command, Guarantees, LeaseStore, LockAnswers, LockBatch, LockCommand, Session,
-    StoreFuture,
+    Announcer, Answers, Batch, Command, Examination, Guarantees, LeaseStore, LockAnswers, LockBatch, LockCommand,
+    Session, StoreFuture,
 };
 
 /// What goes wrong with a call.
@@ -243,6 +244,11 @@ impl LeaseStore for FaultyStore {
 
     fn execute_locks(&self, batch: LockBatch) -> StoreFuture<'_, LockAnswers> {
         Box::pin(self.try_locks(batch))
+    }
+
+    /// Without a fault of its own.
+    fn examine(&self, examination: Examination) -> StoreFuture<'_, Vec<Finding>> {
+        self.inner.examine(examination)
     }
 
     fn disconnect(&self, incarnation: Incarnation) -> StoreFuture<'_, ()> {

@@ -32,8 +32,9 @@ impl Listener {
     #[must_use]
     pub fn new(candidate: Candidate, groups: impl IntoIterator<Item = GroupName>) -> (Session, Self) {
         let (announcer, receiver) = Announcer::new();
-        let groups = groups.into_iter().collect();
-        (Session { candidate, groups, announcer, timeout: Duration::from_secs(30) }, Self(receiver))
+        let groups = groups.into_iter().map(|group| (group, Vec::new())).collect();
+        let (program, timeout) = ("a test".to_owned(), Duration::from_secs(30));
+        (Session { candidate, groups, program, announcer, timeout }, Self(receiver))
     }
 
     /// The next announcement; none once the store has forgotten the session, and every clone of its announcer is gone.

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use leader_core::{Reclaim, RenewalFailure};
 use leader_tests::model::{search, searches};
-use leader_tests::sim::{Report, Settings, Variant, run, run_many};
+use leader_tests::script::compare::first_difference;
+use leader_tests::sim::{Report, Settings, StoreKind, Variant, run, run_many};
 use lexopt::prelude::*;
 
 const HELP: &str = "\
@@ -20,6 +21,7 @@ cargo run --release -p leader-tests --bin simulate -- [OPTIONS]
   --hours H          simulated hours (default 10)
   --seed S           the first seed (default 1); a failing seed alone: --seed S --hours 0.05
   --drift-ppm N      clocks run up to N ppm too fast or too slow, with a guard set for it (default 500)
+  --store KIND       what plays the store: model (of its rules; fast, the default), or script (the Redis store's own)
   --instances N      instances (default 3)
   --observers N      how many of them only observe (default 0)
   --ttl MS[,MS…]     ttl of the first, second, … instance, in milliseconds (default 1000)
@@ -30,8 +32,10 @@ cargo run --release -p leader-tests --bin simulate -- [OPTIONS]
   --twins            the first two instances have one id, and both live (safe with --after-deadline only)
   --variant NAME     breaks a rule on purpose, and stops at the first seed that shows it; one of
                      deadline-from-reply, wall-clock, no-guard, no-deadline, renew-by-value, late-reply,
-                     no-quarantine, one-quarantine, forget-older
+                     no-quarantine, one-quarantine, forget-older, no-until
   --exhaustive       no simulation, but every interleaving of two instances within bounds, one scenario after another
+  --compare N        no simulation, but the Redis store's script beside the model of its rules, in N courses of events by
+                     chance, from the first seed on
   --patience S       ends each exhaustive search after so many seconds (default 120)
   --jobs N           threads (default: all)
   --json             the report as JSON
@@ -46,6 +50,7 @@ struct Arguments {
     jobs: usize,
     json: bool,
     exhaustive: bool,
+    compare: Option<u64>,
     patience: u64,
 }
 
@@ -61,7 +66,11 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    if arguments.exhaustive { search_all(&arguments) } else { simulate(&arguments) }
+    match arguments.compare {
+        Some(courses) => compare(arguments.seed, courses),
+        None if arguments.exhaustive => search_all(&arguments),
+        None => simulate(&arguments),
+    }
 }
 
 fn arguments() -> Result<Option<Arguments>, lexopt::Error> {
@@ -69,12 +78,13 @@ fn arguments() -> Result<Option<Arguments>, lexopt::Error> {
     let mut arguments = lexopt::Parser::from_env();
     let (mut seed, mut hours, mut jobs, mut json) = (1, 10.0, 0, false);
     let (mut drift, mut variant) = (500, None);
-    let (mut exhaustive, mut patience) = (false, 120);
+    let (mut exhaustive, mut patience, mut compare) = (false, 120, None);
     while let Some(argument) = arguments.next()? {
         match argument {
             Long("hours") => hours = arguments.value()?.parse()?,
             Long("seed") => seed = arguments.value()?.parse()?,
             Long("drift-ppm") => drift = arguments.value()?.parse()?,
+            Long("store") => settings.store = arguments.value()?.parse_with(store_named)?,
             Long("instances") => settings.instances = arguments.value()?.parse()?,
             Long("observers") => settings.observers = arguments.value()?.parse()?,
             Long("ttl") => settings.ttls = arguments.value()?.parse_with(ttls)?,
@@ -87,6 +97,7 @@ fn arguments() -> Result<Option<Arguments>, lexopt::Error> {
             Long("jobs") => jobs = arguments.value()?.parse()?,
             Long("json") => json = true,
             Long("exhaustive") => exhaustive = true,
+            Long("compare") => compare = Some(arguments.value()?.parse()?),
             Long("patience") => patience = arguments.value()?.parse()?,
             Short('h') | Long("help") => return Ok(None),
             other => return Err(other.unexpected()),
@@ -109,7 +120,7 @@ fn arguments() -> Result<Option<Arguments>, lexopt::Error> {
         settings = settings.broken(variant);
     }
     let jobs = if jobs > 0 { jobs } else { std::thread::available_parallelism().map_or(1, usize::from) };
-    Ok(Some(Arguments { settings, seed, hours, jobs, json, exhaustive, patience }))
+    Ok(Some(Arguments { settings, seed, hours, jobs, json, exhaustive, compare, patience }))
 }
 
 fn ttls(text: &str) -> Result<Vec<Duration>, String> {
@@ -118,6 +129,14 @@ fn ttls(text: &str) -> Result<Vec<Duration>, String> {
         _ => Err(format!("`{part}` is not a ttl between 100 and 3600000 ms")),
     };
     text.split(',').map(one).collect()
+}
+
+fn store_named(name: &str) -> Result<StoreKind, String> {
+    match name {
+        "model" => Ok(StoreKind::Model),
+        "script" => Ok(StoreKind::Script),
+        _ => Err(format!("`{name}` is neither model nor script")),
+    }
 }
 
 fn variant_named(name: &str) -> Result<Variant, String> {
@@ -147,6 +166,19 @@ fn simulate(arguments: &Arguments) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     explain(settings, &report);
+    ExitCode::FAILURE
+}
+
+/// The script beside the model.
+fn compare(seed: u64, courses: u64) -> ExitCode {
+    let begun = Instant::now();
+    let (difference, answers) = first_difference(seed..seed + courses, None, None);
+    for (name, count) in &answers {
+        println!("{count:10}  {name}");
+    }
+    println!("{:10}  commands, {:.1} s", answers.values().sum::<u64>(), begun.elapsed().as_secs_f64());
+    let Some(difference) = difference else { return ExitCode::SUCCESS };
+    println!("\n{difference}");
     ExitCode::FAILURE
 }
 

@@ -9,7 +9,7 @@ use leader_core::{BootInstant, Candidate, GroupName, Incarnation, InstanceId, Te
 use stateright::{Model, Property};
 
 use super::{Bounds, Faults};
-use crate::sim::store::{Data, Flaws, Store};
+use crate::sim::store::{Data, Store};
 
 /// The name of what must be possible.
 pub(super) const HANDOVER: &str = "a hand-over is possible";
@@ -181,8 +181,7 @@ impl Model for Fleet {
     type Action = Step;
 
     fn init_states(&self) -> Vec<State> {
-        let flaws = Flaws { no_quarantine: self.0.no_quarantine, ..Flaws::default() };
-        let mut store = Store::new(Duration::ZERO, flaws);
+        let mut store = Store::new(Duration::ZERO, self.0.flaw);
         store.settle();
         let elections = [self.start(0, 0, 0), self.start(1, 1, 0)];
         vec![State {

@@ -9,6 +9,7 @@ mod fleet;
 use std::time::{Duration, Instant};
 
 use leader_core::testing::election::KnownBad;
+use leader_core::testing::redis_script::Flaw;
 use leader_core::{Reclaim, RenewalFailure};
 use stateright::{Checker, HasDiscoveries, Model};
 
@@ -35,8 +36,8 @@ pub struct Bounds {
     pub reclaim: Reclaim,
     /// A rule broken on purpose.
     pub known_bad: Option<KnownBad>,
-    /// The store hands out leases at once when it may have lost its memory.
-    pub no_quarantine: bool,
+    /// What the store does wrong.
+    pub flaw: Option<Flaw>,
 }
 
 /// How often each kind of fault may still strike.
@@ -72,7 +73,7 @@ impl Default for Bounds {
             renewal_failure: RenewalFailure::DemoteAtOnce,
             reclaim: Reclaim::AtOnce,
             known_bad: None,
-            no_quarantine: false,
+            flaw: None,
         }
     }
 }

@@ -1,28 +1,22 @@
-//! Starting, hurting and watching nodes.
+//! Starting and hurting nodes.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command as Program, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use leader_core::BootInstant;
-use leader_examples::history::{History, Tail, View};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+use leader_examples::history::{History, Tail};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::locks::is_writing;
+use super::signals;
 use super::talk::{Command, Options, Told};
-
-/// How long anything is waited for: far longer than it takes, so that a busy machine fails no test.
-pub const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Between two looks at logs that grow.
-const LOOK: Duration = Duration::from_millis(5);
+use super::usage::Usage;
 
 /// Several nodes on one store. Dropping it ends them all and removes their files.
 #[derive(Debug)]
@@ -30,30 +24,21 @@ pub struct Fleet {
     program: PathBuf,
     folder: tempfile::TempDir,
     store: String,
-    nodes: BTreeMap<String, Node>,
-    told: Vec<(String, Told)>,
-    inbox: Receiver<(String, Told)>,
+    pub(super) nodes: BTreeMap<String, Node>,
+    pub(super) told: Vec<(String, Told)>,
+    pub(super) inbox: Receiver<(String, Told)>,
     outbox: Sender<(String, Told)>,
-    tails: Vec<Tail>,
-    history: History,
+    pub(super) tails: Vec<Tail>,
+    pub(super) history: History,
 }
 
 #[derive(Debug)]
-struct Node {
+pub(super) struct Node {
     child: Child,
     stdin: ChildStdin,
     /// Kept, and not read, if the node's log is to be blocked.
     stdout: Option<ChildStdout>,
     answers: usize,
-}
-
-/// Who leads a group.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reign {
-    /// The node's label.
-    pub label: String,
-    /// Under which term.
-    pub term: u64,
 }
 
 /// How a node is to be started.
@@ -68,6 +53,15 @@ pub struct Spawn {
 }
 
 impl Fleet {
+    /// A fleet of the `program`, on the store that `url` means.
+    ///
+    /// # Panics
+    /// If no temporary folder can be created.
+    #[must_use]
+    pub fn on_store(program: &str, url: &str) -> Self {
+        Self::in_folder(program, tempfile::tempdir().expect("temporary folders can be created"), url.to_owned())
+    }
+
     /// A fleet of the `program`, on a fresh SQLite file.
     ///
     /// # Panics
@@ -75,8 +69,8 @@ impl Fleet {
     #[must_use]
     pub fn new(program: &str) -> Self {
         let folder = tempfile::tempdir().expect("temporary folders can be created");
-        let database = folder.path().join("leader.db");
-        Self::in_folder(program, folder, &database)
+        let url = sqlite(&folder.path().join("leader.db"));
+        Self::in_folder(program, folder, url)
     }
 
     /// A fleet on the SQLite file `database`, which is somewhere else than its logs.
@@ -85,14 +79,14 @@ impl Fleet {
     /// If no temporary folder can be created.
     #[must_use]
     pub fn on(program: &str, database: &Path) -> Self {
-        Self::in_folder(program, tempfile::tempdir().expect("temporary folders can be created"), database)
+        Self::on_store(program, &sqlite(database))
     }
 
-    fn in_folder(program: &str, folder: tempfile::TempDir, database: &Path) -> Self {
+    fn in_folder(program: &str, folder: tempfile::TempDir, store: String) -> Self {
         let (outbox, inbox) = channel();
         Self {
             program: program.into(),
-            store: format!("sqlite://{}", database.display()),
+            store,
             folder,
             nodes: BTreeMap::new(),
             told: Vec::new(),
@@ -119,10 +113,15 @@ impl Fleet {
                 stable_id: None,
                 groups: Vec::new(),
                 ttl,
+                heartbeat: None,
+                retry: None,
                 // Half a ttl: a busy machine is no failed renewal.
                 operation_timeout: Some(ttl / 2),
                 reclaim_after_deadline: false,
                 hold_until_deadline: false,
+                trust_fresh_store: false,
+                known_bad: None,
+                script_flaw: None,
                 log: self.folder().join(format!("{label}.jsonl")),
             },
             environment: vec![("LEADER_INSTANCE_ID".to_owned(), label.to_owned())],
@@ -136,8 +135,7 @@ impl Fleet {
     /// If it does not.
     pub fn start(&mut self, plan: &Spawn) {
         self.spawn(plan);
-        let label = &plan.options.label;
-        self.until(&format!("{label} has started"), |fleet| fleet.heard(label, |t| matches!(t, Told::Started { .. })));
+        self.hears(&plan.options.label, "that it has started", |t| matches!(t, Told::Started { .. }));
     }
 
     /// Starts a node and waits for nothing.
@@ -251,15 +249,15 @@ impl Fleet {
         node.end();
     }
 
-    /// Stops a node, but not inside a transaction, which would stop all writers of the file; returns when it stands still.
+    /// Stops a node, and returns when it stands still. On SQLite not inside a transaction, which would stop all writers of
+    /// the file; another store's node has no lock of the kind.
     ///
     /// # Panics
     /// If it cannot be stopped.
     pub fn stop(&mut self, label: &str) {
         let pid = self.pid(label);
         self.until(&format!("{label} is stopped outside of a transaction"), |_| {
-            kill_process(pid, Signal::STOP).expect("it is a child that was not waited for");
-            waitid(WaitId::Pid(pid), WaitIdOptions::STOPPED).expect("it is a child that was not waited for");
+            signals::stop(pid);
             if !is_writing(pid.as_raw_nonzero().get().unsigned_abs()) {
                 return Some(());
             }
@@ -281,115 +279,23 @@ impl Fleet {
         self.signal(label, Signal::CONT);
     }
 
+    /// What a node has in use. None where the system does not tell.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    #[must_use]
+    pub fn usage(&self, label: &str) -> Option<Usage> {
+        Usage::of(self.pid(label).as_raw_nonzero().get().unsigned_abs())
+    }
+
     fn pid(&self, label: &str) -> Pid {
         let node = self.nodes.get(label).unwrap_or_else(|| panic!("{label} is not running"));
         Pid::from_child(&node.child)
     }
+}
 
-    /// Waits until a node leads `group` under a larger term than `after`.
-    pub fn leader(&mut self, group: &str, after: u64) -> Reign {
-        self.until(&format!("somebody leads {group} under a term larger than {after}"), |fleet| {
-            let reigns = fleet.told.iter().filter_map(|(label, told)| {
-                let term = told.leads(group).filter(|term| *term > after)?;
-                Some(Reign { label: label.clone(), term })
-            });
-            reigns.min_by_key(|reign| reign.term)
-        })
-    }
-
-    /// Waits for the view of `group` that follows the one of `term`, and began after `from`.
-    pub fn next_view(&mut self, group: &str, from: BootInstant, term: u64) -> View {
-        self.until(&format!("a view of {group} after term {term}"), |fleet| {
-            fleet.read_logs().next_view(group, from.as_nanos(), term).cloned()
-        })
-    }
-
-    /// Waits until a node has seen itself lead `group`, under `term` and at `instant` or later.
-    pub fn still_leads(&mut self, reign: &Reign, group: &str, instant: BootInstant) -> View {
-        self.until(&format!("{reign:?} leads {group} at {instant:?}"), |fleet| {
-            let mut views = fleet.read_logs().views().iter();
-            let same = |view: &&View| view.instance == reign.label && view.group == group && view.term == reign.term;
-            views.find(|view| same(view) && view.ended_ns >= instant.as_nanos()).cloned()
-        })
-    }
-
-    /// Waits until a node has told what is wanted.
-    pub fn hears(&mut self, label: &str, what: &str, wanted: impl Fn(&Told) -> bool) -> Told {
-        self.until(&format!("{label} tells {what}"), |fleet| fleet.heard(label, &wanted))
-    }
-
-    fn heard(&self, label: &str, wanted: impl Fn(&Told) -> bool) -> Option<Told> {
-        self.told_by(label).find(|told| wanted(told)).cloned()
-    }
-
-    /// All that a node has told so far.
-    pub fn told_by(&self, label: &str) -> impl Iterator<Item = &Told> {
-        self.told.iter().filter(move |(teller, _)| teller == label).map(|(_, told)| told)
-    }
-
-    /// Waits until `look` finds something; it looks again whenever a node tells something, and now and then for the logs.
-    ///
-    /// # Panics
-    /// If it does not come about for very long; with all that was told.
-    pub fn until<T>(&mut self, what: &str, mut look: impl FnMut(&mut Self) -> Option<T>) -> T {
-        let begin = Instant::now();
-        loop {
-            while let Ok(told) = self.inbox.try_recv() {
-                self.told.push(told);
-            }
-            if let Some(found) = look(self) {
-                return found;
-            }
-            assert!(begin.elapsed() < PATIENCE, "waited in vain until {what}; {}", self.describe());
-            if let Ok(told) = self.inbox.recv_timeout(LOOK) {
-                self.told.push(told);
-            }
-        }
-    }
-
-    /// All that the nodes have logged so far.
-    ///
-    /// # Panics
-    /// If a log is damaged.
-    pub fn read_logs(&mut self) -> &History {
-        for tail in &mut self.tails {
-            self.history.extend(tail.read().expect("a node writes nothing else"));
-        }
-        &self.history
-    }
-
-    /// No two nodes led a group at once, and no term came twice or fell. No node may be stopped.
-    ///
-    /// # Panics
-    /// If not; with what was found.
-    pub fn assert_safe(&mut self) {
-        for label in self.labels() {
-            // What lasts is logged now and then: without this, the end of the newest view would be missing.
-            if self.heard(&label, |told| matches!(told, Told::NotStarted { .. } | Told::Gone)).is_none() {
-                self.ask(&label, &Command::Flush).expect("the sampler runs as long as the process");
-            }
-        }
-        let history = self.read_logs();
-        let overlaps: Vec<_> = history.overlaps().iter().map(ToString::to_string).collect();
-        let faults: Vec<_> = history.term_faults().iter().map(ToString::to_string).collect();
-        let safe = overlaps.is_empty() && faults.is_empty();
-        assert!(safe, "overlaps: {overlaps:#?}\nterms: {faults:#?}\n{}", self.describe());
-    }
-
-    fn describe(&self) -> String {
-        let mut text = "told so far, but answers:".to_owned();
-        let no_answers = self.told.iter().filter(|(_, told)| !matches!(told, Told::Answer { outcome: Ok(_) }));
-        for (label, told) in no_answers {
-            // Writing to a string does not fail.
-            let _ = write!(text, "\n  {label}: {told:?}");
-        }
-        for label in self.nodes.keys() {
-            let written = self.written(label);
-            let lines: Vec<_> = written.lines().collect();
-            let _ = write!(text, "\n{label} wrote last:\n  {}", lines[lines.len().saturating_sub(10)..].join("\n  "));
-        }
-        text
-    }
+fn sqlite(database: &Path) -> String {
+    format!("sqlite://{}", database.display())
 }
 
 impl Node {

@@ -6,11 +6,23 @@
 mod fleet;
 mod locks;
 mod mount;
+mod needed;
 mod node;
+mod patience;
 mod sampler;
+mod signals;
 mod talk;
+mod usage;
+mod wall;
+mod watch;
 
-pub use fleet::{Fleet, PATIENCE, Reign, Spawn};
+pub use fleet::{Fleet, Spawn};
 pub use mount::Mount;
+pub use needed::installed;
 pub use node::run;
-pub use talk::{Command, Options, Told};
+pub use patience::{PATIENCE, eventually};
+pub use signals::stop;
+pub use talk::{Command, Held, Options, Told};
+pub use usage::Usage;
+pub use wall::Wall;
+pub use watch::Reign;

@@ -6,13 +6,14 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use leader_core::{BootInstant, Config, Elector, Reclaim, RenewalFailure, leader_only};
+use leader_core::store::RedisStore;
+use leader_core::{BootInstant, Config, Elector, FreshStore, Reclaim, RenewalFailure, StoreUrlError, leader_only};
 use leader_examples::history::Run;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use super::sampler::{self, Flush, Log};
-use super::talk::{Command, Options, Told};
+use super::talk::{Command, Held, Options, Told};
 
 const WORKERS: usize = 2;
 const GRACE: Duration = Duration::from_secs(5);
@@ -29,7 +30,7 @@ pub fn run(mut arguments: impl Iterator<Item = String>) -> Result<(), Box<dyn st
     tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).with_ansi(false).init();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_time().build()?;
     let log = Log::open(&options.log)?;
-    let elector = match runtime.block_on(leader_core::bootstrap(config(&options))) {
+    let elector = match runtime.block_on(leader_core::bootstrap(config(&options)?)) {
         Ok(elector) => elector,
         Err(error) => {
             Told::NotStarted { error: error.to_string() }.tell();
@@ -48,8 +49,19 @@ pub fn run(mut arguments: impl Iterator<Item = String>) -> Result<(), Box<dyn st
     std::process::exit(0)
 }
 
-fn config(options: &Options) -> Config {
-    let mut config = Config::new(&options.store).ttl(options.ttl).groups(&options.groups).grace(GRACE);
+fn config(options: &Options) -> Result<Config, StoreUrlError> {
+    let fresh = if options.trust_fresh_store { FreshStore::Trust } else { FreshStore::Wait };
+    let mut config = match options.script_flaw {
+        None => Config::new(&options.store).fresh_store(fresh),
+        Some(flaw) => Config::with_store(RedisStore::new(&options.store)?.fresh_store(fresh).with_script_flaw(flaw)),
+    };
+    config = config.ttl(options.ttl).groups(&options.groups).grace(GRACE);
+    if let Some(heartbeat) = options.heartbeat {
+        config = config.heartbeat(heartbeat);
+    }
+    if let Some(retry) = options.retry {
+        config = config.retry(retry);
+    }
     if let Some(timeout) = options.operation_timeout {
         config = config.operation_timeout(timeout);
     }
@@ -62,7 +74,10 @@ fn config(options: &Options) -> Config {
     if options.hold_until_deadline {
         config = config.renewal_failure(RenewalFailure::HoldUntilDeadline);
     }
-    config
+    if let Some(variant) = options.known_bad {
+        config = config.known_bad(variant);
+    }
+    Ok(config)
 }
 
 /// One thread a group: the runtime's workers may be blocked.
@@ -106,6 +121,13 @@ impl Node {
             Command::LeaderId { group } => {
                 let asked = async { elector.leader_id(&group).await.map(|id| id.map(|id| id.to_string())) };
                 self.wait(asked)
+            }
+            Command::Lease { group } => {
+                let held = elector.lease(&group).map(|lease| {
+                    let deadline_ns = lease.deadline().as_nanos();
+                    Held { term: lease.term().get(), deadline_ns }
+                });
+                serde_json::to_value(held).map_err(|error| error.to_string())
             }
             Command::Work => {
                 let (label, log) = (self.label.clone(), self.log.clone());

@@ -6,6 +6,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use leader_core::testing::election::KnownBad;
+use leader_core::testing::redis_script::Flaw;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -22,12 +24,27 @@ pub struct Options {
     pub groups: Vec<String>,
     /// How long a lease lasts.
     pub ttl: Duration,
+    /// Time from one renew to the next, if not as usual.
+    #[serde(default)]
+    pub heartbeat: Option<Duration>,
+    /// Time from an error to the next attempt, if not as usual.
+    #[serde(default)]
+    pub retry: Option<Duration>,
     /// How long a call of the store may take, if not as long as usual.
     pub operation_timeout: Option<Duration>,
     /// With a lease of an earlier incarnation: `Reclaim::AfterDeadline`.
     pub reclaim_after_deadline: bool,
     /// After a failed renewal: `RenewalFailure::HoldUntilDeadline`.
     pub hold_until_deadline: bool,
+    /// A store without a record is taken for new: `FreshStore::Trust`.
+    #[serde(default)]
+    pub trust_fresh_store: bool,
+    /// A rule of the election that it breaks, so that a checker can show that it would notice.
+    #[serde(default)]
+    pub known_bad: Option<KnownBad>,
+    /// The same of the script that it sends to a Redis server.
+    #[serde(default)]
+    pub script_flaw: Option<Flaw>,
     /// Where it logs its views.
     pub log: PathBuf,
 }
@@ -54,6 +71,11 @@ pub enum Command {
         /// The group.
         group: String,
     },
+    /// Answers with the [`Held`] lease, or null.
+    Lease {
+        /// The group.
+        group: String,
+    },
     /// Begins gated work of `default` that runs in small steps until the lease is lost. Tells [`Told::WorkBegan`] and
     /// [`Told::WorkEnded`]; each step is a run in the log.
     Work,
@@ -69,6 +91,15 @@ pub enum Command {
     Flush,
     /// Ends the process at once.
     Exit,
+}
+
+/// A lease as its node sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// Its term.
+    pub term: u64,
+    /// Until when the node believes in it, in nanoseconds of the boot clock.
+    pub deadline_ns: u64,
 }
 
 /// A line of a node.

@@ -1,9 +1,10 @@
-//! A seeded simulation of a fleet: the real election against a model of the store, with everything between them that can go
-//! wrong, in true time.
+//! A seeded simulation of a fleet: the real election against the real script of the Redis store, or the model of its rules,
+//! with everything between them that can go wrong, in true time.
 //!
 //! One run is one seed: the same seed and settings give the same run, on any machine.
 
 pub mod agenda;
+mod backend;
 pub mod checker;
 pub mod clock;
 pub mod faults;
@@ -18,5 +19,5 @@ mod world;
 
 pub use many::run_many;
 pub use report::Report;
-pub use settings::{Settings, Variant};
+pub use settings::{Settings, StoreKind, Variant};
 pub use world::{Outcome, run};

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use leader_core::testing::election::{KnownBad, Rules};
+use leader_core::testing::redis_script::Flaw;
 use leader_core::{Reclaim, RenewalFailure};
 
 use super::faults::{Fault, FaultSet};
-use super::store::Flaws;
 
 /// A rule broken on purpose: the checker must notice, or it proves nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,11 +29,13 @@ pub enum Variant {
     OneQuarantine,
     /// The store forgets that an older process with the same id may still believe in its lease.
     ForgetOlder,
+    /// The store gives a lease that vanished before its end to somebody else at once.
+    NoUntil,
 }
 
 impl Variant {
     /// All, with their names on the command line.
-    pub const ALL: [(Self, &'static str); 9] = [
+    pub const ALL: [(Self, &'static str); 10] = [
         (Self::DeadlineFromReply, "deadline-from-reply"),
         (Self::WallClock, "wall-clock"),
         (Self::NoGuard, "no-guard"),
@@ -43,6 +45,7 @@ impl Variant {
         (Self::NoQuarantine, "no-quarantine"),
         (Self::OneQuarantine, "one-quarantine"),
         (Self::ForgetOlder, "forget-older"),
+        (Self::NoUntil, "no-until"),
     ];
 
     /// The variant of this name.
@@ -52,9 +55,20 @@ impl Variant {
     }
 }
 
+/// What plays the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoreKind {
+    /// The model of the Redis store's rules. Fast.
+    Model,
+    /// The Redis store's own script, in the Lua that Redis embeds.
+    Script,
+}
+
 /// A simulated world, but for its seed.
 #[derive(Debug, Clone)]
 pub struct Settings {
+    /// What plays the store.
+    pub store: StoreKind,
     /// How many instances compete or observe.
     pub instances: usize,
     /// How many of them only observe.
@@ -88,6 +102,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
+            store: StoreKind::Model,
             instances: 3,
             observers: 0,
             ttls: vec![Duration::from_secs(1)],
@@ -178,13 +193,14 @@ impl Settings {
 
     /// What the store does wrong.
     #[must_use]
-    pub fn flaws(&self) -> Flaws {
-        Flaws {
-            by_value: self.variant == Some(Variant::RenewByValue),
-            no_quarantine: self.variant == Some(Variant::NoQuarantine),
-            one_quarantine: self.variant == Some(Variant::OneQuarantine),
-            forget_older: self.variant == Some(Variant::ForgetOlder),
-            no_until: false,
+    pub fn flaw(&self) -> Option<Flaw> {
+        match self.variant? {
+            Variant::RenewByValue => Some(Flaw::ByValue),
+            Variant::NoQuarantine => Some(Flaw::NoQuarantine),
+            Variant::OneQuarantine => Some(Flaw::OneQuarantine),
+            Variant::ForgetOlder => Some(Flaw::ForgetOlder),
+            Variant::NoUntil => Some(Flaw::NoUntil),
+            _ => None,
         }
     }
 }

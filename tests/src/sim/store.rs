@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use leader_core::store::{Answer, Command, Held, Op, SameId, Won};
+use leader_core::testing::redis_script::{Flaw, reason};
 use leader_core::{Candidate, InstanceId, Term};
 
 /// What survives a restart with data, and what a snapshot holds.
@@ -14,11 +15,17 @@ pub struct Data {
     record: Option<Record>,
 }
 
-/// The lease key: whose it is, and its expiry in milliseconds of the server's clock.
+/// The lease key: whose it is, and its expiry in milliseconds of the server's clock, which only somebody else's may lack.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Lease {
     holder: InstanceId,
-    end: u64,
+    end: Option<u64>,
+}
+
+impl Lease {
+    fn has_ended(&self, at: u64) -> bool {
+        self.end.is_some_and(|end| end <= at)
+    }
 }
 
 /// The record beside the lease key; it has no expiry. All times are milliseconds, those of instants on the server's clock.
@@ -32,27 +39,14 @@ struct Record {
     /// Run id and replication id of the server that wrote last.
     server: u32,
     quarantine_end: u64,
+    /// Why there is a quarantine.
+    reason: &'static str,
     /// The life that the lease was last given.
     life: u64,
     /// The lease's expiry; 0 once released. A lease that is gone before is waited for.
     until: u64,
     /// Until when an older incarnation of the holder's id may believe in the lease that was taken over from it.
     older_until: u64,
-}
-
-/// Rules left out on purpose.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub struct Flaws {
-    /// Renew and release look at the instance id alone.
-    pub by_value: bool,
-    /// A server that may have lost its memory hands out leases at once.
-    pub no_quarantine: bool,
-    /// A quarantine that is on is not begun anew when the server's identity changes again.
-    pub one_quarantine: bool,
-    /// It is forgotten that an older incarnation may still believe in the lease that was taken over from it.
-    pub forget_older: bool,
-    /// A lease that is gone before its recorded end, without a release, is not waited for.
-    pub no_until: bool,
 }
 
 /// One server.
@@ -62,9 +56,11 @@ pub struct Store {
     pub data: Data,
     /// Its identity; another one after a restart or a promotion.
     pub server: u32,
-    flaws: Flaws,
+    flaw: Option<Flaw>,
     /// No quarantine is shorter: the largest ttl in the fleet, where candidates differ.
     shortest_quarantine: u64,
+    /// A group without a record is new.
+    trusts_fresh: bool,
 }
 
 /// What a command did.
@@ -103,17 +99,30 @@ fn ms(duration: Duration) -> u64 {
 impl Store {
     /// An empty server that is in use since long.
     #[must_use]
-    pub fn new(shortest_quarantine: Duration, flaws: Flaws) -> Self {
-        Self { data: Data::default(), server: 1, flaws, shortest_quarantine: ms(shortest_quarantine) }
+    pub fn new(shortest_quarantine: Duration, flaw: Option<Flaw>) -> Self {
+        let shortest_quarantine = ms(shortest_quarantine);
+        Self { data: Data::default(), server: 1, flaw, shortest_quarantine, trusts_fresh: false }
+    }
+
+    /// This server, on which a group without a record is taken for new.
+    #[must_use]
+    pub fn trusting_fresh(self) -> Self {
+        Self { trusts_fresh: true, ..self }
     }
 
     /// Gives the group a record, so that its first acquire meets no quarantine.
     pub fn settle(&mut self) {
-        let holder = None;
-        let (term, highest) = (Term::default(), Term::default());
-        let server = self.server;
-        self.data.record =
-            Some(Record { holder, term, highest, server, quarantine_end: 0, life: 0, until: 0, older_until: 0 });
+        self.data.record = Some(Record {
+            holder: None,
+            term: Term::default(),
+            highest: Term::default(),
+            server: self.server,
+            quarantine_end: 0,
+            reason: "",
+            life: 0,
+            until: 0,
+            older_until: 0,
+        });
     }
 
     /// Deletes the lease key alone, as an operator might.
@@ -121,13 +130,47 @@ impl Store {
         self.data.lease = None;
     }
 
+    /// Deletes the record alone.
+    pub fn delete_record(&mut self) {
+        self.data.record = None;
+    }
+
+    /// Sets the lease key as somebody does who keeps no record.
+    pub fn set_lease(&mut self, holder: InstanceId, end: Option<u64>) {
+        self.data.lease = Some(Lease { holder, end });
+    }
+
+    /// Whether there is a lease, at `at` milliseconds of the server's clock.
+    #[must_use]
+    pub fn has_lease(&self, at: u64) -> bool {
+        self.data.lease.as_ref().is_some_and(|lease| !lease.has_ended(at))
+    }
+
+    /// The first instant after `at` at which something ends, in milliseconds of the server's clock.
+    #[must_use]
+    pub fn next_end(&self, at: u64) -> Option<u64> {
+        let Data { lease, record } = &self.data;
+        let recorded = record.iter().flat_map(|r| [r.quarantine_end, r.until, r.older_until]);
+        let lease = lease.as_ref().and_then(|lease| lease.end);
+        recorded.chain(lease).filter(|end| *end > at).min()
+    }
+
+    /// The server that wrote the record last.
+    #[must_use]
+    pub fn noted_server(&self) -> Option<u32> {
+        self.data.record.as_ref().map(|record| record.server)
+    }
+
     /// For the exhaustive model: forgets what makes no difference any more at `now`, microseconds of the server's clock.
     pub fn forget_the_past(&mut self, now: u64) {
         let at = now / 1000;
-        self.data.lease.take_if(|lease| lease.end <= at);
+        self.data.lease.take_if(|lease| lease.has_ended(at));
         if let Some(record) = &mut self.data.record {
             for instant in [&mut record.quarantine_end, &mut record.until, &mut record.older_until] {
                 *instant = if *instant <= at { 0 } else { *instant };
+            }
+            if record.quarantine_end == 0 {
+                record.reason = "";
             }
         }
     }
@@ -135,7 +178,7 @@ impl Store {
     /// Executes a command at `now`, microseconds of the server's clock.
     pub fn execute(&mut self, now: u64, command: &Command) -> Executed {
         let at = now / 1000;
-        self.data.lease.take_if(|lease| lease.end <= at);
+        self.data.lease.take_if(|lease| lease.has_ended(at));
         match &command.op {
             Op::Acquire { floor, continues, same_id } => self.acquire(now, command, *floor, *continues, *same_id),
             Op::Renew { term } => self.renew(at, command, *term),
@@ -146,9 +189,9 @@ impl Store {
 
     fn acquire(&mut self, now: u64, command: &Command, floor: Term, continues: bool, same_id: SameId) -> Executed {
         let (at, candidate, ttl) = (now / 1000, &command.candidate, ms(command.ttl));
-        self.note_server(at, ttl);
+        let longest = self.note_server(at, ttl);
         let key = self.key(candidate);
-        let flaws = self.flaws;
+        let flaw = self.flaw;
         let Data { lease, record: Some(record) } = &mut self.data else { unreachable!("the server was noted") };
         record.highest = record.highest.max(floor);
         let takes = match key {
@@ -163,22 +206,22 @@ impl Store {
         let mut wait = record.quarantine_end.saturating_sub(at);
         // A lease that is gone before its end is waited for, except by the incarnation that it was given to; also by a leader
         // that continues, because its request may be a late one, sent before that lease was given to the other.
-        let gone = if key == Key::Absent && !flaws.no_until && record.holder.as_ref() != Some(candidate) {
+        let gone = if key == Key::Absent && flaw != Some(Flaw::NoUntil) && record.holder.as_ref() != Some(candidate) {
             record.until.saturating_sub(at)
         } else {
             0
         };
         if wait > 0 && !continues || gone > 0 {
+            let reason = if gone > wait { reason("lease") } else { record.reason };
             wait = wait.max(gone);
-            let remaining = Duration::from_millis(wait);
-            return Answer::Quarantined { remaining, reason: "the server may have lost its memory" }.into();
+            return Answer::Quarantined { remaining: Duration::from_millis(wait), reason }.into();
         }
-        if flaws.forget_older {
+        if flaw == Some(Flaw::ForgetOlder) {
             record.older_until = 0;
         }
         let takes_over = key == Key::OtherIncarnation || key == Key::UnknownIncarnation && !continues;
         if let Some(lease) = lease.as_ref().filter(|_| takes_over) {
-            record.older_until = record.older_until.max(lease.end);
+            record.older_until = record.older_until.max(lease.end.map_or(longest, |end| end.min(longest)));
         }
         let older = record.older_until.saturating_sub(at);
         let term = Term::new((record.highest.get().max(record.term.get()) + 1).max(floor.get() + 1).max(now));
@@ -188,7 +231,7 @@ impl Store {
         // A lease that was taken over is never shortened: its older incarnation may be alive.
         record.life = ttl.max(older);
         record.until = at + record.life;
-        *lease = Some(Lease { holder: candidate.id.clone(), end: record.until });
+        *lease = Some(Lease { holder: candidate.id.clone(), end: Some(record.until) });
         let older_lease = Duration::from_millis(older);
         let answer = Answer::Won(Won { term, in_quarantine: wait > 0, older_lease });
         Executed { answer, minted: Some(term), announced: false }
@@ -198,13 +241,18 @@ impl Store {
         let (candidate, ttl) = (&command.candidate, ms(command.ttl));
         let key = self.key(candidate);
         if !self.is_acquisition(key, candidate, Some(term)) {
-            return Answer::Lost { duplicate: key == Key::OtherIncarnation }.into();
+            // Also if that other incarnation's lease has ended since: it lives, or lived, at the same time as the asker. Not
+            // if its term is older: then the record is.
+            let later = self.data.record.as_ref().filter(|record| record.term >= term);
+            let last = later.and_then(|record| record.holder.as_ref());
+            let duplicate = last.is_some_and(|last| last.id == candidate.id && last != candidate);
+            return Answer::Lost { duplicate }.into();
         }
         self.note_server(at, ttl);
         if let Data { lease: Some(lease), record: Some(record) } = &mut self.data {
             record.life = ttl.max(record.older_until.saturating_sub(at));
             record.until = at + record.life;
-            lease.end = record.until;
+            lease.end = Some(record.until);
         }
         Answer::Renewed.into()
     }
@@ -220,7 +268,7 @@ impl Store {
             if record.older_until > at {
                 // An older incarnation may still believe in it: it goes when that one's belief has ended.
                 record.until = record.older_until;
-                lease.end = record.older_until;
+                lease.end = Some(record.older_until);
             } else {
                 record.until = 0;
                 self.data.lease = None;
@@ -244,7 +292,7 @@ impl Store {
 
     /// The lease is the one of this acquisition; of whichever this incarnation holds, if no term is given.
     fn is_acquisition(&self, key: Key, candidate: &Candidate, term: Option<Term>) -> bool {
-        if self.flaws.by_value && matches!(&self.data.lease, Some(l) if l.holder == candidate.id) {
+        if self.flaw == Some(Flaw::ByValue) && matches!(&self.data.lease, Some(l) if l.holder == candidate.id) {
             return true;
         }
         key == Key::Own && term.is_none_or(|term| self.data.record.as_ref().is_some_and(|r| r.term == term))
@@ -253,42 +301,49 @@ impl Store {
     fn held(&self, at: u64, command: &Command) -> Option<Held> {
         let lease = self.data.lease.as_ref()?;
         let key = self.key(&command.candidate);
+        let seen = match command.op {
+            Op::Acquire { floor, .. } => floor,
+            _ => Term::default(),
+        };
         let record = self.data.record.as_ref().filter(|r| r.holder.as_ref().is_some_and(|h| h.id == lease.holder));
         Some(Held {
             holder: lease.holder.clone(),
             term: record.map(|r| r.term),
-            remaining: Duration::from_millis(lease.end - at),
-            same_id: key == Key::OtherIncarnation,
+            // Of a lease without end: look again after a ttl.
+            remaining: lease.end.map_or(command.ttl, |end| Duration::from_millis(end - at)),
+            same_id: key == Key::OtherIncarnation && record.is_some_and(|record| record.term >= seen),
             foreign: record.is_none(),
         })
     }
 
     /// The first script that finds another server identity in the record, or no record, begins a quarantine. And whatever
-    /// lasts longer than it could have been set to was set before the server's clock was set back: it is cut.
-    fn note_server(&mut self, at: u64, ttl: u64) {
-        let (server, flaws) = (self.server, self.flaws);
-        if self.data.record.is_none() {
+    /// lasts longer than it could have been set to was set before the server's clock was set back: it is cut. The lease
+    /// too, unless it is of somebody who keeps no record, and may have set it to any time. Returns that longest time.
+    fn note_server(&mut self, at: u64, ttl: u64) -> u64 {
+        let (server, flaw) = (self.server, self.flaw);
+        let is_new = self.data.record.is_none();
+        if is_new {
             self.settle();
-            if let Some(record) = &mut self.data.record {
-                // No server has this identity.
-                record.server = 0;
-            }
         }
-        let Some(record) = &mut self.data.record else { return };
+        let Data { lease, record: Some(record) } = &mut self.data else { unreachable!("it is settled") };
         let end = at + ttl.max(record.life).max(self.shortest_quarantine);
-        if record.server != server {
+        if is_new || record.server != server {
             record.server = server;
             record.life = record.life.max(ttl);
-            if !(flaws.no_quarantine || flaws.one_quarantine && record.quarantine_end > at) {
+            let goes_on = flaw == Some(Flaw::OneQuarantine) && record.quarantine_end > at;
+            if !(flaw == Some(Flaw::NoQuarantine) || goes_on || is_new && self.trusts_fresh) {
                 record.quarantine_end = end;
+                record.reason = reason(if is_new { "record" } else { "server" });
             }
         }
         record.quarantine_end = record.quarantine_end.min(end);
         let longest = at + record.life.max(ttl);
         record.until = record.until.min(longest);
         record.older_until = record.older_until.min(longest);
-        if let Some(lease) = &mut self.data.lease {
-            lease.end = lease.end.min(longest);
+        let recorded = |lease: &&mut Lease| record.holder.as_ref().is_some_and(|holder| holder.id == lease.holder);
+        if let Some(lease) = lease.as_mut().filter(recorded) {
+            lease.end = Some(lease.end.map_or(longest, |end| end.min(longest)));
         }
+        longest
     }
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use leader_core::testing::election::Event;
 
+use super::backend::Memory;
 use super::faults::Fault;
-use super::store::Data;
 use super::world::{Happening, StoreState, World};
 
 /// A run keeps so many older states of the store to go back to.
@@ -46,7 +46,7 @@ impl World<'_> {
 
     fn fault(&mut self) {
         if self.rng.chance(0.5) {
-            self.snapshots.push_back(self.store.data.clone());
+            self.snapshots.push_back(self.store.memory());
             if self.snapshots.len() > SNAPSHOTS {
                 self.snapshots.pop_front();
             }
@@ -111,21 +111,30 @@ impl World<'_> {
                 self.instances[i].clock.set(by);
                 self.clock_was_set(i);
             }
-            Fault::RestartEmpty if up => self.restart("restarts empty", Some(Data::default())),
-            Fault::RestartKept if up => self.restart("restarts with its data", None),
+            Fault::RestartEmpty if up => {
+                self.store.lose_all();
+                self.restart("restarts empty");
+            }
+            Fault::RestartKept if up => self.restart("restarts with its data"),
             Fault::Rollback if up && !self.snapshots.is_empty() => {
-                let data = self.older();
-                self.restart("rolls back", Some(data));
+                let memory = self.older();
+                self.store.go_back(memory);
+                self.restart("rolls back");
             }
             Fault::Promotion if up && !self.snapshots.is_empty() => {
-                let data = if self.rng.chance(0.1) { Data::default() } else { self.older() };
+                if self.rng.chance(0.1) {
+                    self.store.lose_all();
+                } else {
+                    let memory = self.older();
+                    self.store.go_back(memory);
+                }
                 let skew = self.rng.between(-2_000_000, 2_000_000);
                 self.store_clock.set(skew);
-                self.restart("fails over to a replica", Some(data));
+                self.restart("fails over to a replica");
             }
             Fault::FlushAll if up => {
                 self.say_store(|| "FLUSHALL".to_owned());
-                self.store.data = Data::default();
+                self.store.lose_all();
             }
             Fault::StoreStall if up => {
                 let until = self.now + self.rng.below(ttl * 2);
@@ -135,7 +144,7 @@ impl World<'_> {
             }
             Fault::LeaseDeleted if up => {
                 self.say_store(|| "the lease key is deleted".to_owned());
-                self.store.delete_lease();
+                self.store.delete_lease(&self.group);
             }
             Fault::StoreClockBack => {
                 let by = self.rng.below(ttl * 20);
@@ -154,18 +163,15 @@ impl World<'_> {
     }
 
     /// A snapshot; what is later than it is forgotten.
-    fn older(&mut self) -> Data {
+    fn older(&mut self) -> Memory {
         let which = self.rng.index(self.snapshots.len());
         self.snapshots.truncate(which + 1);
         self.snapshots[which].clone()
     }
 
-    fn restart(&mut self, how: &str, data: Option<Data>) {
+    fn restart(&mut self, how: &str) {
         self.say_store(|| how.to_owned());
-        if let Some(data) = data {
-            self.store.data = data;
-        }
-        self.store.server += 1;
+        self.store.becomes_another();
         self.connection += 1;
         self.store_state = StoreState::Down;
         let later = self.rng.below(self.settings.ttl(0) / 4);

@@ -11,12 +11,12 @@ use leader_core::testing::election::{Election, Event, Failure, Next, Notice, Req
 use leader_core::{BootInstant, Candidate, GroupName, Incarnation, InstanceId};
 
 use super::agenda::Agenda;
+use super::backend::{Backend, Memory};
 use super::checker::Checker;
 use super::clock::Clock;
 use super::report::Report;
 use super::rng::Rng;
 use super::settings::{Settings, Variant};
-use super::store::{Data, Store};
 
 /// The last lines before a failure that are kept.
 const TRACE_LINES: usize = 48;
@@ -117,15 +117,15 @@ pub(super) struct World<'a> {
     pub(super) quiet_from: u64,
     pub(super) agenda: Agenda<Happening>,
     pub(super) instances: Vec<Instance>,
-    pub(super) store: Store,
+    pub(super) store: Backend,
     pub(super) store_state: StoreState,
     pub(super) store_clock: Clock,
     /// Grows when all connections die.
     pub(super) connection: u32,
-    pub(super) snapshots: VecDeque<Data>,
+    pub(super) snapshots: VecDeque<Memory>,
     pub(super) report: Report,
     pub(super) checker: Checker,
-    group: GroupName,
+    pub(super) group: GroupName,
     ids: u32,
     seed: u64,
     notices: Vec<Notice>,
@@ -137,7 +137,6 @@ impl<'a> World<'a> {
         let mut rng = Rng::new(seed);
         let end = settings.run.as_nanos() as u64;
         let longest = settings.longest_ttl().as_nanos() as u64;
-        let shortest_quarantine = if settings.ttls.len() > 1 { settings.longest_ttl() } else { Duration::ZERO };
         let store_ppm = drift(&mut rng, settings.drift_ppm);
         let mut world = Self {
             settings,
@@ -146,7 +145,7 @@ impl<'a> World<'a> {
             quiet_from: end.saturating_sub(10 * longest),
             agenda: Agenda::new(),
             instances: Vec::new(),
-            store: Store::new(shortest_quarantine, settings.flaws()),
+            store: Backend::new(settings),
             store_state: StoreState::Up,
             // About the microseconds since 1970, so that terms look as they do in life.
             store_clock: Clock::new(1_700_000_000_000_000_000, store_ppm).wall(),

@@ -7,8 +7,11 @@ use crate::store::Answer;
 
 /// The same three rules, each of which can be broken on purpose.
 impl Election {
-    pub(super) fn holds(&self, seat: &Seat, now: BootInstant) -> bool {
-        now < seat.deadline || self.rules.known_bad == Some(KnownBad::NoDeadline)
+    pub(super) fn ends(&self, seat: &Seat) -> BootInstant {
+        if self.rules.known_bad == Some(KnownBad::NoDeadline) {
+            return BootInstant::from_nanos(u64::MAX);
+        }
+        seat.deadline
     }
 
     pub(super) fn deadline(&self, now: BootInstant, sent: &Outstanding) -> BootInstant {

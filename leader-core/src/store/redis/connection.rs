@@ -15,12 +15,13 @@ pub(super) trait Client: Send + Sync + 'static {
 
     /// Opens a link that listens to `channels`, and returns when the server has confirmed all of them. It restores itself
     /// after a disconnect, for as long as the returned value lives: `heard` is told of each message, and of each time that
-    /// messages may have been lost. `timeout` is how long the opening may take, and how long a peer may be silent when it
-    /// is asked whether it is there.
+    /// messages may have been lost. `patience` is how long an opening may take; `timeout` how long a peer may be silent
+    /// when it is asked whether it is there, and at most a second about how long until the next attempt to restore it.
     fn subscribe(
         &self,
         channels: Vec<String>,
         heard: Box<dyn Fn(Heard) + Send + Sync>,
+        patience: Duration,
         timeout: Duration,
     ) -> Pending<'_, Box<dyn Subscription>>;
 }
@@ -28,7 +29,7 @@ pub(super) trait Client: Send + Sync + 'static {
 /// A connection for commands.
 ///
 /// Dropping it ends it at once: nothing that it had queued is sent any more. What is on the wire already may still be
-/// executed.
+/// executed. After a call that got no answer no further one is sent; those that are under way go on to their ends.
 pub(super) trait Link: Send + Sync + 'static {
     /// Sends one command, and waits for its reply up to `timeout`.
     ///

@@ -29,18 +29,58 @@ pub(super) fn is_unknown_script(error: &str) -> bool {
     code(error) == "NOSCRIPT"
 }
 
-fn code(error: &str) -> &str {
-    error.split_once(' ').map_or(error, |(code, _)| code)
+/// What the server's user may not do, where an error says so. Of a command inside of a script, not every version says it
+/// by a code.
+pub(super) fn denied(error: &str) -> Option<Denied> {
+    let text = said(error);
+    let is = |part| text.contains(part);
+    if code(text) != "NOPERM" && !is("The user executing the script can't") && !is("ACL failure in script") {
+        None
+    } else if is("to run the") || is("can't run this") {
+        Some(Denied::Command)
+    } else if is("channel") {
+        Some(Denied::Channel)
+    } else {
+        Some(Denied::Key)
+    }
+}
+
+/// Which kind of permission is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Denied {
+    Command,
+    Key,
+    Channel,
+}
+
+/// The word that an error begins with: `OOM`.
+pub(super) fn code(error: &str) -> &str {
+    let text = said(error);
+    text.split_once(' ').map_or(text, |(code, _)| code)
+}
+
+/// Redis 6.2 wraps what a command inside of a script has said:
+/// `ERR Error running script (call to f_1f…): @user_script:1: @user_script: 1: -OOM command not allowed …`
+fn said(error: &str) -> &str {
+    let mut text = error;
+    if let Some(rest) = text.strip_prefix("ERR Error running script") {
+        text = rest.split_once("): ").map_or(rest, |(_, rest)| rest);
+    }
+    while let Some(rest) = text.strip_prefix("@user_script:") {
+        text = rest.trim_start_matches(|c: char| c == ' ' || c.is_ascii_digit());
+        text = text.strip_prefix(": ").unwrap_or(text);
+    }
+    text.strip_prefix('-').unwrap_or(text)
 }
 
 /// What to do about an error that does not pass by itself; `None` for one that may.
 fn advice(error: &str, keys: &Keys) -> Option<String> {
+    if denied(error).is_some() {
+        return Some(format!("allow it: ACL SETUSER <user> {}", keys.permissions()));
+    }
     let advice = match code(error) {
         "NOAUTH" => "write the password into the URL: redis://:PASSWORD@host:6379 or redis://USER:PASSWORD@host:6379",
         "WRONGPASS" => "correct user and password in the URL (special characters are percent-encoded there)",
-        "NOPERM" => {
-            return Some(format!("allow it: ACL SETUSER <user> {}", keys.permissions()));
-        }
         "WRONGTYPE" => {
             "another application uses this key: choose another prefix (Config::prefix, LEADER_PREFIX) for one of the two, \
              or delete the key if nobody needs it"
@@ -101,6 +141,56 @@ mod tests {
             let text = refused.to_string();
             assert!(text.contains(error) && text.contains(advice) && text.contains("acquire of a on"), "{text}");
         }
+    }
+
+    #[test]
+    fn what_a_script_may_not_do_is_recognized_in_the_words_of_each_version() {
+        for (error, what) in [
+            ("NOPERM this user has no permissions to run the 'evalsha' command", Denied::Command),
+            ("NOPERM this user has no permissions to run the 'evalsha' command or its subcommand", Denied::Command),
+            ("NOPERM this user has no permissions to access one of the keys used as arguments", Denied::Key),
+            ("NOPERM this user has no permissions to access one of the channels used as arguments", Denied::Channel),
+            ("NOPERM No permissions to access a key", Denied::Key),
+            ("NOPERM No permissions to access a channel", Denied::Channel),
+            ("@user_script: 2: The user executing the script can't run this command or subcommand", Denied::Command),
+            ("ERR The user executing the script can't run this command or subcommand", Denied::Command),
+            (
+                "ERR The user executing the script can't access at least one of the keys mentioned in the command arguments",
+                Denied::Key,
+            ),
+            (
+                "ERR The user executing the script can't publish to the channel mentioned in the command",
+                Denied::Channel,
+            ),
+            ("ERR ACL failure in script: User app has no permissions to run the 'set' command", Denied::Command),
+            ("ERR ACL failure in script: No permissions to access a key", Denied::Key),
+            (
+                "ERR Error running script (call to f_104ae65debf4): @user_script:1: @user_script: 1: The user executing the \
+                 script can't run this command or subcommand",
+                Denied::Command,
+            ),
+        ] {
+            assert_eq!(denied(error), Some(what), "{error}");
+            assert!(of(error).is_permanent() && of(error).to_string().contains("ACL SETUSER"), "{error}");
+        }
+        assert_eq!(denied("WRONGTYPE Operation against a key holding the wrong kind of value"), None);
+    }
+
+    #[test]
+    fn the_code_of_an_error_is_found_inside_of_what_a_script_makes_of_it() {
+        for (error, found) in [
+            ("@user_script: 1: -OOM command not allowed when used memory > 'maxmemory'.", "OOM"),
+            (
+                "ERR Error running script (call to f_29): @user_script:1: @user_script: 1: -READONLY You can't write against",
+                "READONLY",
+            ),
+            ("READONLY You can't write against a read only replica. script: on @user_script:1.", "READONLY"),
+            ("ERR Error running script (call to f_29): @user_script:1: user_script:1: attempt to", "user_script:1:"),
+            ("OOM", "OOM"),
+        ] {
+            assert_eq!(code(error), found);
+        }
+        assert!(of("@user_script: 45: -MISCONF Redis is configured to save RDB snapshots").is_permanent());
     }
 
     #[test]

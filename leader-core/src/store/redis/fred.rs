@@ -10,6 +10,7 @@
 
 mod connection;
 mod failure;
+mod peer;
 mod settings;
 mod subscription;
 #[cfg(feature = "redis-tls")]
@@ -46,10 +47,11 @@ impl Client for FredClient {
         &self,
         channels: Vec<String>,
         heard: Box<dyn Fn(Heard) + Send + Sync>,
+        patience: Duration,
         timeout: Duration,
     ) -> Pending<'_, Box<dyn Subscription>> {
         Box::pin(async move {
-            let subscribed = subscription::start(Arc::clone(&self.address), channels, heard, timeout).await?;
+            let subscribed = subscription::start(Arc::clone(&self.address), channels, heard, patience, timeout).await?;
             Ok(Box::new(subscribed) as Box<dyn Subscription>)
         })
     }

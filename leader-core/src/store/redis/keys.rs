@@ -28,12 +28,27 @@ impl Keys {
         self.lease(group)
     }
 
+    /// What permits the leases, as in `ACL SETUSER`.
+    pub(super) fn lease_pattern(&self) -> String {
+        format!("~{}*", self.prefix)
+    }
+
+    /// What permits the records.
+    pub(super) fn record_pattern(&self) -> String {
+        format!("~{{{}*", self.prefix)
+    }
+
+    /// What permits the channels.
+    pub(super) fn channel_pattern(&self) -> String {
+        format!("&{}*", self.prefix)
+    }
+
     /// What a user of the server must be allowed to: the arguments of `ACL SETUSER` after the user's name and password.
     pub(super) fn permissions(&self) -> String {
-        let prefix = &self.prefix;
+        let (leases, records, channels) = (self.lease_pattern(), self.record_pattern(), self.channel_pattern());
         format!(
-            "~{prefix}* ~{{{prefix}* resetchannels &{prefix}* -@all +eval +evalsha +script|load +get +set +pexpire +persist \
-             +del +hset +hmget +pttl +time +info +ping +hello +auth +select +publish +subscribe +unsubscribe"
+            "{leases} {records} resetchannels {channels} -@all +eval +evalsha +script|load +get +set +pexpire +persist \
+             +del +hset +hmget +pttl +time +info +ping +client|id +select +publish +subscribe"
         )
     }
 }

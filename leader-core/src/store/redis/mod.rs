@@ -6,26 +6,33 @@
 
 mod address;
 mod connection;
+mod doctor;
 mod failure;
 mod fred;
+mod jobs;
 mod keys;
 mod script;
 mod session;
 #[cfg(feature = "testing")]
 pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use self::address::Address;
 use self::connection::{Client, Failure};
+use self::failure::Denied;
 use self::fred::FredClient;
 use self::keys::Keys;
+use self::script::Common;
 use self::session::Session;
-use super::{Answers, Batch, Command, Guarantees, LeaseStore, StoreFuture};
+use super::{Answers, Batch, Command, Examination, Guarantees, LeaseStore, StoreFuture};
 use crate::config::{FreshStore, StoreOptions};
+use crate::doctor::Finding;
 use crate::error::{ConfigError, StoreError, StoreUrlError};
 use crate::identity::Incarnation;
 
@@ -146,14 +153,30 @@ impl RedisStore {
         let attempted = name(commands);
         let session = self.sessions().get(&first.candidate.incarnation).cloned();
         let session = session.ok_or((Failure::Unreachable("this elector is not connected".to_owned()), attempted))?;
+        let until = Instant::now() + timeout;
         let inner = &*self.0;
-        let trusts_fresh = inner.options.fresh_store == FreshStore::Trust;
-        let shortest = inner.options.shortest_quarantine;
-        let arguments = || script::arguments(commands, &inner.keys, shortest, trusts_fresh);
-        let reply = session.run_script(arguments, &inner.keys.lease(&first.group), timeout).await;
-        let reply = reply.map_err(|failure| (failure, attempted))?;
-        let answers = script::answers(reply, commands.len())
-            .ok_or((Failure::Unreachable("the script's answer is none of ours".to_owned()), attempted))?;
+        let common = Common {
+            keys: &inner.keys,
+            shortest_quarantine: inner.options.shortest_quarantine,
+            trusts_fresh: inner.options.fresh_store == FreshStore::Trust,
+            jobs: session.jobs(),
+        };
+        let answers = match session.execute(commands, common, timeout).await {
+            // One key that the server's user may not touch fails a call as a whole.
+            Err(Failure::Server(error)) if commands.len() > 1 && failure::denied(&error) == Some(Denied::Key) => {
+                let mut answers = Vec::with_capacity(commands.len());
+                for command in commands {
+                    let left = until.saturating_duration_since(Instant::now());
+                    match session.execute(std::slice::from_ref(command), common, left).await {
+                        Ok(answer) => answers.extend(answer),
+                        Err(Failure::Server(error)) => answers.push(Err(error)),
+                        Err(failure) => return Err((failure, attempted)),
+                    }
+                }
+                answers
+            }
+            answers => answers.map_err(|failure| (failure, attempted))?,
+        };
         let of = |(answer, command): (Result<_, String>, &Command)| {
             let attempted = || format!("{} of {} on", command.op.name(), command.group);
             answer.map_err(|error| self.error(Failure::Server(error), &attempted(), timeout))
@@ -195,11 +218,13 @@ impl LeaseStore for RedisStore {
             let (incarnation, timeout) = (session.candidate.incarnation, session.timeout);
             let inner = &*self.0;
             let (client, script) = (Arc::clone(&inner.client), Arc::clone(&inner.script));
-            match Session::open(client, script, &inner.keys, session).await {
-                Ok(session) => drop(self.sessions().insert(incarnation, Arc::new(session))),
-                Err(failure) => return Err(self.error(failure, "connect to", timeout)),
-            }
-            Ok(())
+            // An attempt that takes longer than a call may goes on: the next call finds what has become of it.
+            let session = Arc::clone(
+                self.sessions()
+                    .entry(incarnation)
+                    .or_insert_with(|| Arc::new(Session::new(client, script, &inner.keys, session))),
+            );
+            session.open().await.map_err(|failure| self.error(failure, "connect to", timeout))
         })
     }
 
@@ -207,6 +232,23 @@ impl LeaseStore for RedisStore {
         Box::pin(async move {
             let executed = self.execute(&batch.commands, batch.timeout).await;
             executed.map_err(|(failure, what)| self.error(failure, &format!("{what} on"), batch.timeout))
+        })
+    }
+
+    fn examine(&self, examination: Examination) -> StoreFuture<'_, Vec<Finding>> {
+        Box::pin(async move {
+            // What was found has to be told before the time is over.
+            let until = Instant::now() + examination.timeout.mul_f64(0.9);
+            let inner = &*self.0;
+            let session = self.sessions().get(&examination.candidate.incarnation).cloned();
+            // Not the session's link: a command would wait behind a question, and a question that gets no answer ends it.
+            let connected = inner.client.connect(until.saturating_duration_since(Instant::now())).await;
+            let deaf = session.and_then(|session| session.deaf());
+            let examined = match connected {
+                Ok(link) => doctor::examine(&*link, &inner.keys, &examination, deaf.as_deref(), until).await,
+                Err(failure) => doctor::examine_refusal(failure),
+            };
+            examined.map_err(|failure| self.error(failure, "examine", examination.timeout))
         })
     }
 

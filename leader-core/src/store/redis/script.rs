@@ -1,9 +1,11 @@
 //! The script that executes a batch: its text, its arguments, its answers.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use super::connection::Reply;
 use super::keys::Keys;
+use crate::group::GroupName;
 use crate::identity::InstanceId;
 use crate::lease::Term;
 use crate::store::{Answer, Command, Held, Op, SameId, Won};
@@ -18,14 +20,25 @@ pub(super) const TEXT: &str = concat!(
     include_str!("scripts/end.lua"),
 );
 
+/// What all commands of a call have in common.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Common<'a> {
+    pub(super) keys: &'a Keys,
+    pub(super) shortest_quarantine: Duration,
+    pub(super) trusts_fresh: bool,
+    /// What is kept in the record of a group about the program that leads it.
+    pub(super) jobs: &'a HashMap<GroupName, String>,
+}
+
 /// What follows the script in a call: the number of keys, the keys, and the arguments that `begin.lua` and `end.lua` read.
-pub(super) fn arguments(commands: &[Command], keys: &Keys, shortest: Duration, trusts_fresh: bool) -> Vec<String> {
-    let mut all = Vec::with_capacity(3 + 10 * commands.len());
+pub(super) fn arguments(commands: &[Command], common: Common<'_>) -> Vec<String> {
+    let Common { keys, shortest_quarantine, trusts_fresh, jobs } = common;
+    let mut all = Vec::with_capacity(3 + 11 * commands.len());
     all.push((2 * commands.len()).to_string());
     for command in commands {
         all.extend([keys.lease(&command.group), keys.record(&command.group)]);
     }
-    all.extend([millis(shortest), if trusts_fresh { "trust" } else { "wait" }.to_owned()]);
+    all.extend([millis(shortest_quarantine), if trusts_fresh { "trust" } else { "wait" }.to_owned()]);
     for command in commands {
         let (mut floor, mut term, mut continues, mut take) = (None, None, false, false);
         match command.op {
@@ -46,6 +59,8 @@ pub(super) fn arguments(commands: &[Command], keys: &Keys, shortest: Duration, t
         all.push(candidate.incarnation.to_string());
         all.push(millis(command.ttl));
         all.extend([number(floor), number(term), flag(continues), flag(take)]);
+        let jobs = if floor.is_some() { jobs.get(&command.group) } else { None };
+        all.push(jobs.cloned().unwrap_or_default());
     }
     all
 }
@@ -55,13 +70,15 @@ fn millis(duration: Duration) -> String {
     duration.as_nanos().div_ceil(1_000_000).to_string()
 }
 
-/// The answers of a call; each is one, or the server's error for that command alone. `None`: it is none of ours.
-pub(super) fn answers(reply: Reply, commands: usize) -> Option<Vec<Result<Answer, String>>> {
-    let Reply::List(answers) = reply else { return None };
-    if answers.len() != commands {
-        return None;
+/// The answers of a call; each is one, or an error for that command alone.
+pub(super) fn answers(reply: Reply, commands: usize) -> Vec<Result<Answer, String>> {
+    let strange = || Err("ERR the script's answer is none that it gives".to_owned());
+    match reply {
+        Reply::List(answers) if answers.len() == commands => {
+            answers.into_iter().map(|reply| answer(reply).unwrap_or_else(strange)).collect()
+        }
+        _ => (0..commands).map(|_| strange()).collect(),
     }
-    answers.into_iter().map(|answer| self::answer(answer)).collect()
 }
 
 fn answer(reply: Reply) -> Option<Result<Answer, String>> {
@@ -102,7 +119,7 @@ fn held(fields: &[Reply]) -> Option<Held> {
     })
 }
 
-fn reason(code: &str) -> &'static str {
+pub(super) fn reason(code: &str) -> &'static str {
     match code {
         "server" => "the server is another one than before, or was restarted, and may have lost leases",
         "lease" => "the lease vanished before its end, without a release: its holder may still lead",

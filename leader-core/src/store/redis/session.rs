@@ -1,150 +1,304 @@
-//! One elector's tie to the server: the link that is open now, and its replacement when it fails.
+//! One elector's tie to the server: the connections that are open now, and their replacement when one fails.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::connection::{Client, Failure, Heard, Link, Reply, Request, Subscription};
-use super::failure::{calls_for_a_new_link, is_unknown_script};
-use super::keys::Keys;
-use crate::store::{Announcer, Session as Asked};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
 
-pub(super) struct Session {
+use super::connection::{Client, Failure, Heard, Link, Reply, Request, Subscription};
+use super::failure::{calls_for_a_new_link, denied, is_unknown_script};
+use super::jobs;
+use super::keys::Keys;
+use super::script::{self, Common};
+use crate::group::GroupName;
+use crate::store::{Announcer, Answer, Command, Session as Asked};
+
+/// A slow server takes several round trips to let somebody in: an attempt may take so many operation time-outs.
+const PATIENCE: u32 = 5;
+/// And at least so long.
+const LEAST_PATIENCE: Duration = Duration::from_secs(2);
+
+pub(super) struct Session(Arc<Shared>);
+
+struct Shared {
     client: Arc<dyn Client>,
     script: Arc<str>,
-    link: Mutex<Option<Arc<Open>>>,
-    /// One call at a time opens a new link; the others wait for it.
-    opening: tokio::sync::Mutex<()>,
+    /// The name under which servers know the script; it is the same for all of them.
+    digest: OnceLock<String>,
+    connections: Mutex<Connections>,
     /// The last link has failed, and no call has been answered since.
     failing: AtomicBool,
     announcer: Announcer,
-    /// Ends with the session. `None`: the server does not permit it.
-    _subscription: Option<Box<dyn Subscription>>,
+    /// The groups by their channels.
+    channels: HashMap<String, GroupName>,
+    /// What the record of each group says about the program that leads it.
+    jobs: HashMap<GroupName, String>,
+    /// The operation time-out.
+    timeout: Duration,
 }
 
-/// A link, and the name under which its server knows the script.
+enum Connections {
+    None,
+    Opening(Opening),
+    Open(Arc<Open>),
+}
+
+/// Attempts to connect, of which the first that succeeds counts. They outlast the calls that wait for them.
+struct Opening {
+    attempts: Vec<AbortHandle>,
+    under_way: usize,
+    newest: Instant,
+    outcome: Arc<watch::Sender<Option<Outcome>>>,
+}
+
+type Outcome = Result<Arc<Open>, Failure>;
+
+/// One connection for commands, and one that listens: both to the server that the address means now.
 struct Open {
     link: Box<dyn Link>,
-    digest: Option<String>,
+    /// None if there is nothing to listen to. If the server does not permit it: what it said.
+    subscription: Result<Option<Box<dyn Subscription>>, String>,
 }
 
 impl Session {
-    pub(super) async fn open(
-        client: Arc<dyn Client>,
-        script: Arc<str>,
-        keys: &Keys,
-        asked: Asked,
-    ) -> Result<Self, Failure> {
-        let groups: HashMap<_, _> = asked.groups.into_iter().map(|group| (keys.channel(&group), group)).collect();
-        let channels = groups.keys().cloned().collect();
-        let announcer = asked.announcer.clone();
-        let heard = move |heard| match heard {
-            Heard::Gap => announcer.gap(),
-            Heard::Message { channel } => {
-                if let Some(group) = groups.get(&channel) {
-                    announcer.released(group.clone());
-                }
-            }
-        };
-        let until = Instant::now() + asked.timeout;
-        let (opened, subscribed) = tokio::join!(
-            open_link(&*client, &script, until),
-            client.subscribe(channels, Box::new(heard), asked.timeout)
-        );
-        let opened = opened?;
-        let subscription = match subscribed {
-            Ok(subscription) => Some(subscription),
-            // Without it a release is noticed when the lease would have ended.
-            Err(Failure::Server(_)) => None,
-            Err(failure) => return Err(failure),
-        };
-        Ok(Self {
+    /// Nothing is opened before it is needed.
+    pub(super) fn new(client: Arc<dyn Client>, script: Arc<str>, keys: &Keys, asked: Asked) -> Self {
+        let jobs = jobs::described(&asked.program, &asked.groups);
+        let channels = asked.groups.into_keys().map(|group| (keys.channel(&group), group)).collect();
+        Self(Arc::new(Shared {
             client,
             script,
-            link: Mutex::new(Some(Arc::new(opened))),
-            opening: tokio::sync::Mutex::new(()),
+            digest: OnceLock::new(),
+            connections: Mutex::new(Connections::None),
             failing: AtomicBool::new(false),
             announcer: asked.announcer,
-            _subscription: subscription,
-        })
+            channels,
+            jobs,
+            timeout: asked.timeout,
+        }))
     }
 
-    /// Runs the script on these arguments, on a new link if the last one has failed. `key`: one of those that it touches.
-    pub(super) async fn run_script(
+    /// Waits until the connections are open. If they are not in time, they go on opening.
+    pub(super) async fn open(&self) -> Result<(), Failure> {
+        self.connections(Instant::now() + self.0.timeout).await.map(drop)
+    }
+
+    /// Why nobody listens to releases, if nobody does.
+    pub(super) fn deaf(&self) -> Option<String> {
+        match &*self.0.connections() {
+            Connections::Open(open) => open.subscription.as_ref().err().cloned(),
+            _ => None,
+        }
+    }
+
+    /// What the record of each group says about the program that leads it.
+    pub(super) fn jobs(&self) -> &HashMap<GroupName, String> {
+        &self.0.jobs
+    }
+
+    /// Executes the commands in one call of the script, on new connections if the last ones have failed.
+    pub(super) async fn execute(
         &self,
-        arguments: impl Fn() -> Vec<String>,
-        key: &str,
+        commands: &[Command],
+        common: Common<'_>,
         timeout: Duration,
-    ) -> Result<Reply, Failure> {
+    ) -> Result<Vec<Result<Answer, String>>, Failure> {
         let until = Instant::now() + timeout;
-        let open = self.link(until).await?;
-        let mut watch = Watch { session: self, open: &open, trusted: false };
-        let request = |name, script: &str| {
-            let mut all = vec![script.to_owned()];
-            all.extend(arguments());
-            Request { name, arguments: all, key: Some(key.to_owned()) }
+        let open = self.connections(until).await?;
+        let mut watch = Watch { shared: &self.0, open: &open, trusted: false };
+        let reply = self.call(&*open.link, commands, common, until).await;
+        let answers = match reply {
+            Ok(reply) => script::answers(reply, commands.len()),
+            Err(failure) => {
+                watch.trusted = matches!(&failure, Failure::Server(error) if !calls_for_a_new_link(error));
+                return Err(failure);
+            }
         };
-        let mut reply = match &open.digest {
-            Some(digest) => open.link.run(request("EVALSHA", digest), left(until)?).await,
-            None => Err(Failure::Server("NOSCRIPT".to_owned())),
-        };
-        if matches!(&reply, Err(Failure::Server(error)) if is_unknown_script(error)) {
-            reply = open.link.run(request("EVAL", &self.script), left(until)?).await;
+        // What a command inside of the script was told is an answer of the script's.
+        watch.trusted = !answers.iter().any(|answer| answer.as_ref().is_err_and(|error| calls_for_a_new_link(error)));
+        if watch.trusted && self.0.failing.swap(false, Ordering::Relaxed) {
+            // The server is back. Those who wait for their next attempt need not, and a release may have been missed.
+            self.0.announcer.gap();
         }
-        watch.trusted = match &reply {
-            Ok(_) => true,
-            Err(Failure::Server(error)) => !calls_for_a_new_link(error),
-            Err(_) => false,
-        };
-        if watch.trusted && self.failing.swap(false, Ordering::Relaxed) {
-            // The server is back. Those who wait for their next attempt need not.
-            self.announcer.gap();
-        }
-        reply
+        Ok(answers)
     }
 
-    async fn link(&self, until: Instant) -> Result<Arc<Open>, Failure> {
-        if let Some(open) = self.present() {
-            return Ok(open);
-        }
-        let timeout = left(until)?;
-        let opening = async {
-            let _one = self.opening.lock().await;
-            if let Some(open) = self.present() {
-                return Ok(open);
-            }
-            let open = Arc::new(open_link(&*self.client, &self.script, until).await?);
-            *self.slot() = Some(Arc::clone(&open));
-            Ok(open)
+    async fn call(
+        &self,
+        link: &dyn Link,
+        commands: &[Command],
+        common: Common<'_>,
+        until: Instant,
+    ) -> Result<Reply, Failure> {
+        let request = |name, script: &str| {
+            let mut arguments = vec![script.to_owned()];
+            arguments.extend(script::arguments(commands, common));
+            Request { name, arguments, key: commands.first().map(|command| common.keys.lease(&command.group)) }
         };
-        let opened = tokio::time::timeout(timeout, opening).await.unwrap_or(Err(Failure::TimedOut));
+        if let Some(digest) = self.0.digest.get() {
+            match link.run(request("EVALSHA", digest), left(until)?).await {
+                Err(Failure::Server(error)) if is_unknown_script(&error) => {}
+                reply => return reply,
+            }
+        }
+        link.run(request("EVAL", &self.0.script), left(until)?).await
+    }
+
+    async fn connections(&self, until: Instant) -> Outcome {
+        let mut outcome = match &mut *self.0.connections() {
+            Connections::Open(open) => return Ok(Arc::clone(open)),
+            Connections::Opening(opening) => {
+                // Whatever the older attempts are stuck in, the server may be there by now.
+                if opening.newest.elapsed() >= self.0.timeout && opening.under_way < PATIENCE as usize {
+                    opening.attempt(&self.0);
+                }
+                opening.outcome.subscribe()
+            }
+            none => {
+                let mut opening = Opening {
+                    attempts: Vec::new(),
+                    under_way: 0,
+                    newest: Instant::now(),
+                    outcome: Arc::new(watch::Sender::new(None)),
+                };
+                opening.attempt(&self.0);
+                let outcome = opening.outcome.subscribe();
+                *none = Connections::Opening(opening);
+                outcome
+            }
+        };
+        let opened = async {
+            let outcome = outcome.wait_for(Option::is_some).await.ok().and_then(|outcome| outcome.clone());
+            outcome.unwrap_or_else(|| Err(Failure::Unreachable("the attempt to connect was given up".to_owned())))
+        };
+        let opened = tokio::time::timeout(left(until)?, opened).await.unwrap_or(Err(Failure::TimedOut));
         if opened.is_err() {
-            self.failing.store(true, Ordering::Relaxed);
+            self.0.failing.store(true, Ordering::Relaxed);
         }
         opened
     }
+}
 
-    fn present(&self) -> Option<Arc<Open>> {
-        self.slot().clone()
+impl Drop for Session {
+    fn drop(&mut self) {
+        // The attempts hold what is shared, too.
+        *self.0.connections() = Connections::None;
+    }
+}
+
+impl Opening {
+    fn attempt(&mut self, shared: &Arc<Shared>) {
+        self.newest = Instant::now();
+        self.under_way += 1;
+        let (shared, outcome) = (Arc::clone(shared), Arc::clone(&self.outcome));
+        let attempt = async move {
+            let opened = shared.attempt().await.map(Arc::new);
+            shared.attempted(opened, &outcome);
+        };
+        self.attempts.push(tokio::spawn(attempt).abort_handle());
+    }
+}
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        self.attempts.iter().for_each(AbortHandle::abort);
+    }
+}
+
+impl Shared {
+    fn connections(&self) -> MutexGuard<'_, Connections> {
+        // Held for a look or an assignment only: a poisoned one is whole.
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn slot(&self) -> std::sync::MutexGuard<'_, Option<Arc<Open>>> {
-        // Held for an assignment only: a poisoned one is whole.
-        self.link.lock().unwrap_or_else(PoisonError::into_inner)
+    async fn attempt(self: &Arc<Self>) -> Result<Open, Failure> {
+        let patience = self.timeout.saturating_mul(PATIENCE).max(LEAST_PATIENCE);
+        let until = Instant::now() + patience;
+        let link = async {
+            let link = self.client.connect(patience).await?;
+            if self.digest.get().is_none() {
+                self.load_script(&*link, until).await?;
+            }
+            Ok(link)
+        };
+        let (link, subscription) = tokio::try_join!(link, self.subscribe(patience))?;
+        Ok(Open { link, subscription })
+    }
+
+    async fn load_script(&self, link: &dyn Link, until: Instant) -> Result<(), Failure> {
+        let arguments = vec!["LOAD".to_owned(), self.script.to_string()];
+        match link.run(Request { name: "SCRIPT", arguments, key: None }, left(until)?).await {
+            Ok(Reply::Text(digest)) => drop(self.digest.set(digest)),
+            // Not permitted, or not now: then each call brings the script along.
+            Ok(_) | Err(Failure::Server(_)) => {}
+            Err(failure) => return Err(failure),
+        }
+        Ok(())
+    }
+
+    async fn subscribe(
+        self: &Arc<Self>,
+        patience: Duration,
+    ) -> Result<Result<Option<Box<dyn Subscription>>, String>, Failure> {
+        if self.channels.is_empty() {
+            return Ok(Ok(None));
+        }
+        // Not the other way round: the connections belong to the session.
+        let shared = Arc::downgrade(self);
+        let heard = move |heard| {
+            let Some(shared) = shared.upgrade() else { return };
+            match heard {
+                Heard::Gap => shared.announcer.gap(),
+                Heard::Message { channel } => {
+                    if let Some(group) = shared.channels.get(&channel) {
+                        shared.announcer.released(group.clone());
+                    }
+                }
+            }
+        };
+        let channels = self.channels.keys().cloned().collect();
+        match self.client.subscribe(channels, Box::new(heard), patience, self.timeout).await {
+            Ok(subscription) => Ok(Ok(Some(subscription))),
+            // Without it a release is noticed when the lease would have ended.
+            Err(Failure::Server(error)) if denied(&error).is_some() => Ok(Err(error)),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Takes in what has become of an attempt.
+    fn attempted(&self, opened: Outcome, outcome: &Arc<watch::Sender<Option<Outcome>>>) {
+        let mut connections = self.connections();
+        let Connections::Opening(opening) = &mut *connections else { return };
+        if !Arc::ptr_eq(&opening.outcome, outcome) {
+            return;
+        }
+        opening.under_way -= 1;
+        let next = match &opened {
+            Ok(open) => Connections::Open(Arc::clone(open)),
+            Err(_) if opening.under_way > 0 => return,
+            Err(_) => Connections::None,
+        };
+        *connections = next;
+        drop(connections);
+        outcome.send_replace(Some(opened));
     }
 
     fn forget(&self, failed: &Arc<Open>) {
         self.failing.store(true, Ordering::Relaxed);
-        let forgotten = self.slot().take_if(|open| Arc::ptr_eq(open, failed));
-        // Dropped outside of the lock, and now: what it has not sent yet is not sent any more.
-        drop(forgotten);
+        let mut connections = self.connections();
+        if matches!(&*connections, Connections::Open(open) if Arc::ptr_eq(open, failed)) {
+            *connections = Connections::None;
+        }
     }
 }
 
-/// A call that failed, or whose future was dropped, takes its link with it: a command may be stuck in it.
+/// A call that failed, or whose future was dropped, takes its connections with it: a command may be stuck in them. Calls
+/// that are under way there go on to their own ends; no further one begins.
 struct Watch<'a> {
-    session: &'a Session,
+    shared: &'a Shared,
     open: &'a Arc<Open>,
     trusted: bool,
 }
@@ -152,21 +306,9 @@ struct Watch<'a> {
 impl Drop for Watch<'_> {
     fn drop(&mut self) {
         if !self.trusted {
-            self.session.forget(self.open);
+            self.shared.forget(self.open);
         }
     }
-}
-
-async fn open_link(client: &dyn Client, script: &str, until: Instant) -> Result<Open, Failure> {
-    let link = client.connect(left(until)?).await?;
-    let arguments = vec!["LOAD".to_owned(), script.to_owned()];
-    let digest = match link.run(Request { name: "SCRIPT", arguments, key: None }, left(until)?).await {
-        Ok(Reply::Text(digest)) => Some(digest),
-        // Not permitted, or not now: then each call brings the script along.
-        Ok(_) | Err(Failure::Server(_)) => None,
-        Err(failure) => return Err(failure),
-    };
-    Ok(Open { link, digest })
 }
 
 fn left(until: Instant) -> Result<Duration, Failure> {

@@ -1,8 +1,10 @@
 //! The script by itself, and with a rule left out on purpose, for simulations and models.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use super::keys::Keys;
+use super::script::Common;
 use crate::store::{Answer, Command};
 
 pub use super::connection::Reply;
@@ -13,17 +15,31 @@ pub const TEXT: &str = super::script::TEXT;
 /// What follows the script's name in a call: the number of keys, the keys, the arguments.
 #[must_use]
 pub fn arguments(commands: &[Command], prefix: &str, shortest: Duration, trusts_fresh: bool) -> Vec<String> {
-    super::script::arguments(commands, &Keys::new(prefix), shortest, trusts_fresh)
+    let (keys, jobs) = (&Keys::new(prefix), &HashMap::new());
+    super::script::arguments(commands, Common { keys, shortest_quarantine: shortest, trusts_fresh, jobs })
 }
 
-/// The answers of a call; each is one, or the server's error for that command alone. `None`: it is none of the script's.
+/// The answers of a call; each is one, or an error for that command alone.
 #[must_use]
-pub fn answers(reply: Reply, commands: usize) -> Option<Vec<Result<Answer, String>>> {
+pub fn answers(reply: Reply, commands: usize) -> Vec<Result<Answer, String>> {
     super::script::answers(reply, commands)
+}
+
+/// What a quarantine's reason means that the script calls `server`, `record` or `lease`.
+#[must_use]
+pub fn reason(code: &str) -> &'static str {
+    super::script::reason(code)
+}
+
+/// What a user of the server must be allowed to.
+#[must_use]
+pub fn permissions(prefix: &str) -> String {
+    Keys::new(prefix).permissions()
 }
 
 /// A rule of the script that is broken on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Flaw {
     /// Renew and release look at the instance id alone.
     ByValue,
@@ -38,6 +54,10 @@ pub enum Flaw {
 }
 
 impl Flaw {
+    /// All.
+    pub const ALL: [Self; 5] =
+        [Self::ByValue, Self::NoQuarantine, Self::OneQuarantine, Self::ForgetOlder, Self::NoUntil];
+
     /// `script` with this rule broken.
     ///
     /// # Panics
@@ -71,7 +91,7 @@ mod tests {
 
     #[test]
     fn each_flaw_hits_a_line_of_its_own_rule() {
-        for flaw in [Flaw::ByValue, Flaw::NoQuarantine, Flaw::OneQuarantine, Flaw::ForgetOlder, Flaw::NoUntil] {
+        for flaw in Flaw::ALL {
             assert_ne!(flaw.in_script(TEXT), TEXT, "{flaw:?}");
         }
     }

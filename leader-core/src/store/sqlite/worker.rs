@@ -181,7 +181,7 @@ impl Worker {
     fn connect(&mut self, session: Session, deadline: BootInstant) -> Result<(), Failure> {
         self.verify()?;
         let incarnation = session.candidate.incarnation;
-        let groups = session.groups.into_iter().collect();
+        let groups = session.groups.into_keys().collect();
         if let Some(member) = self.members.get_mut(&incarnation) {
             (member.announcer, member.groups) = (session.announcer, groups);
             return Ok(());

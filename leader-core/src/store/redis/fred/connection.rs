@@ -3,8 +3,9 @@
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ::fred::clients::Client;
 use ::fred::interfaces::{ClientLike, EventInterface, PubsubInterface};
@@ -15,7 +16,7 @@ use tokio::task::{AbortHandle, JoinHandle};
 
 use super::super::address::Address;
 use super::super::connection::{Failure, Reply, Request};
-use super::{failure, settings};
+use super::{failure, peer, settings};
 
 /// A client of fred with one socket.
 ///
@@ -26,28 +27,49 @@ pub(super) struct Connection {
     address: Arc<Address>,
     /// Why it ended, once it has.
     end: Arc<watch::Sender<Option<Failure>>>,
+    /// A call on it got no answer.
+    given_up: AtomicBool,
     tasks: [AbortHandle; 2],
 }
 
 impl Connection {
     /// Connects, logs in, selects the database, and asks once whether the server answers.
     pub(super) async fn open(address: &Arc<Address>, timeout: Duration) -> Result<Self, Failure> {
-        let opening = async {
-            let config = settings::config(address).await?;
-            let (performance, connection) = (settings::performance(timeout), settings::connection(timeout));
-            let client = Client::new(config, Some(performance), Some(connection), None);
-            let mut connected = pin!(client.wait_for_connect());
-            // The first poll begins to listen, and what it listens for may be over as soon as the next line is.
-            let early = poll_fn(|cx| Poll::Ready(connected.as_mut().poll(cx))).await;
-            let this = Self::new(client.clone(), client.connect(), Arc::clone(address));
-            if early.is_pending() {
-                connected.await.map_err(|error| failure::of(&error, address))?;
-            }
-            // fred takes a connection for good that was closed while it logged in.
-            reply(this.call(Request::bare("PING"), timeout).await?)?;
-            Ok(this)
+        let began = Instant::now();
+        let opened = tokio::select! {
+            biased;
+            opened = tokio::time::timeout(timeout, Self::attempt(address, timeout)) => opened.unwrap_or(Err(Failure::TimedOut)),
+            cause = peer::plain(address, timeout) => Err(cause),
         };
-        tokio::time::timeout(timeout, opening).await.unwrap_or(Err(Failure::TimedOut))
+        // What a TLS port does with plain text.
+        let suspect = [failure::closed(address), failure::no_redis(address)];
+        if opened.as_ref().is_err_and(|cause| suspect.contains(cause)) {
+            let left = timeout.saturating_sub(began.elapsed()).min(timeout / 2);
+            if tokio::time::timeout(left, peer::speaks_tls(address)).await.unwrap_or(false) {
+                return Err(failure::tls_only(address));
+            }
+        }
+        opened
+    }
+
+    async fn attempt(address: &Arc<Address>, timeout: Duration) -> Result<Self, Failure> {
+        let config = settings::config(address).await?;
+        let (performance, connection) = (settings::performance(timeout), settings::connection(timeout));
+        let client = Client::new(config, Some(performance), Some(connection), None);
+        let mut connected = pin!(client.wait_for_connect());
+        // The first poll begins to listen, and what it listens for may be over as soon as the next line is.
+        let early = poll_fn(|cx| Poll::Ready(connected.as_mut().poll(cx))).await;
+        let this = Self::new(client.clone(), client.connect(), Arc::clone(address));
+        if early.is_pending() {
+            tokio::select! {
+                biased;
+                connected = connected => connected.map_err(|error| failure::of(&error, address))?,
+                cause = this.ended() => return Err(cause),
+            }
+        }
+        // fred takes a connection for good that was closed while it logged in.
+        reply(this.call(Request::bare("PING"), timeout).await?)?;
+        Ok(this)
     }
 
     fn new(client: Client, task: JoinHandle<Result<(), ::fred::error::Error>>, address: Arc<Address>) -> Self {
@@ -63,13 +85,14 @@ impl Connection {
                 finish(&end, cause);
             }
         });
-        Self { client, address, end, tasks: [fred, watcher.abort_handle()] }
+        let given_up = AtomicBool::new(false);
+        Self { client, address, end, given_up, tasks: [fred, watcher.abort_handle()] }
     }
 
     /// Sends one command and waits for its reply, which may be an error of the server's.
     ///
-    /// Any failure ends the connection, and so does dropping the future before it is ready: whatever is queued behind a
-    /// command that is stuck would be sent when nobody expects it any more.
+    /// After any failure, and after a future that was dropped before it was ready, no further command is sent: it would be
+    /// queued behind one that is stuck, and sent when nobody expects it any more. Commands that are under way go on.
     pub(super) async fn call(&self, request: Request, timeout: Duration) -> Result<Resp3Frame, Failure> {
         if timeout.is_zero() {
             // To fred it would mean: without a limit.
@@ -77,6 +100,9 @@ impl Connection {
         }
         if let Some(cause) = self.end.borrow().clone() {
             return Err(cause);
+        }
+        if self.given_up.load(Ordering::Relaxed) {
+            return Err(failure::given_up(&self.address));
         }
         let mut unanswered = Unanswered(Some(self));
         let slot = request.key.map_or(ClusterHash::Random, |key| ClusterHash::Custom(redis_keyslot(key.as_bytes())));
@@ -99,8 +125,15 @@ impl Connection {
         // fred calls a subscription done as soon as it is written, and drops what the server says to it. A PING right
         // behind it gets the refusal, if there is one, and otherwise the answer that only subscribers get.
         let client = self.client.with_options(&settings::options(timeout));
-        let (written, answer) = tokio::join!(client.subscribe(channels), self.call(Request::bare("PING"), timeout));
-        written.map_err(|error| failure::of(&error, &self.address))?;
+        let writing = async {
+            tokio::select! {
+                biased;
+                written = client.subscribe(channels) => written.map_err(|error| failure::of(&error, &self.address)),
+                cause = self.ended() => Err(cause),
+            }
+        };
+        let (written, answer) = tokio::join!(writing, self.call(Request::bare("PING"), timeout));
+        written?;
         match reply(answer?)? {
             Reply::List(_) => Ok(()),
             _ => Err(Failure::Unreachable(format!("{} did not confirm the subscription", self.address.server))),
@@ -118,16 +151,11 @@ impl Connection {
         let cause = end.wait_for(Option::is_some).await.ok().and_then(|cause| cause.clone());
         cause.unwrap_or_else(|| failure::ended(&self.address))
     }
-
-    fn abort(&self, cause: Failure) {
-        finish(&self.end, cause);
-        self.tasks.iter().for_each(AbortHandle::abort);
-    }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.abort(failure::ended(&self.address));
+        self.tasks.iter().for_each(AbortHandle::abort);
     }
 }
 
@@ -136,13 +164,13 @@ fn finish(end: &watch::Sender<Option<Failure>>, cause: Failure) {
     end.send_if_modified(|known| known.is_none().then(|| *known = Some(cause)).is_some());
 }
 
-/// A call without an answer: if it still is one when this is dropped, its connection ends.
+/// A call without an answer: if it still is one when this is dropped, its connection takes no more.
 struct Unanswered<'a>(Option<&'a Connection>);
 
 impl Drop for Unanswered<'_> {
     fn drop(&mut self) {
         if let Some(connection) = self.0 {
-            connection.abort(failure::given_up(&connection.address));
+            connection.given_up.store(true, Ordering::Relaxed);
         }
     }
 }
@@ -156,7 +184,7 @@ pub(super) fn reply(frame: Resp3Frame) -> Result<Reply, Failure> {
             Reply::Text(String::from_utf8_lossy(&data).into_owned())
         }
         Resp3Frame::Array { data, .. } => Reply::List(data.into_iter().map(reply).collect::<Result<_, _>>()?),
-        Resp3Frame::SimpleError { data, .. } => return Err(Failure::Server(data.to_string())),
+        Resp3Frame::SimpleError { data, .. } => return Err(failure::of_server(&data)),
         // Version 2 of the protocol, which was asked for, has no others.
         _ => return Err(Failure::Unreachable("an answer of a kind that does not exist".to_owned())),
     })

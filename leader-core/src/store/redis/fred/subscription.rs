@@ -36,9 +36,10 @@ pub(super) async fn start(
     address: Arc<Address>,
     channels: Vec<String>,
     heard: Box<dyn Fn(Heard) + Send + Sync>,
+    patience: Duration,
     timeout: Duration,
 ) -> Result<Subscribed, Failure> {
-    let plan = Plan { address, channels, heard, timeout };
+    let plan = Plan { address, channels, heard, patience, timeout };
     let first = plan.open().await?;
     Ok(Subscribed(tokio::spawn(plan.keep(first)).abort_handle()))
 }
@@ -47,6 +48,7 @@ struct Plan {
     address: Arc<Address>,
     channels: Vec<String>,
     heard: Box<dyn Fn(Heard) + Send + Sync>,
+    patience: Duration,
     timeout: Duration,
 }
 
@@ -58,12 +60,12 @@ struct Listener {
 impl Plan {
     async fn open(&self) -> Result<Listener, Failure> {
         let opening = async {
-            let connection = Connection::open(&self.address, self.timeout).await?;
+            let connection = Connection::open(&self.address, self.patience).await?;
             let messages = connection.messages();
-            connection.subscribe(self.channels.clone(), self.timeout).await?;
+            connection.subscribe(self.channels.clone(), self.patience).await?;
             Ok(Listener { connection, messages })
         };
-        tokio::time::timeout(self.timeout, opening).await.unwrap_or(Err(Failure::TimedOut))
+        tokio::time::timeout(self.patience, opening).await.unwrap_or(Err(Failure::TimedOut))
     }
 
     /// Never gives up: whatever it is that fails, somebody may put it right.

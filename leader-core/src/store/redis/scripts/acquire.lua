@@ -6,6 +6,14 @@ local function acquire(command)
     group.highest = command.floor
     changes.highest = text(group.highest)
   end
+  if group.recorded then
+    -- Also the lease is cut to what it can have been set to; unless it is of somebody who keeps no record, and whose ttl
+    -- nobody knows.
+    local left = remaining(command)
+    if not left or left > longest - now then
+      redis.call('PEXPIRE', command.lease, longest - now)
+    end
+  end
 
   local seated_elsewhere
   if not group.value or group.own then
@@ -20,10 +28,6 @@ local function acquire(command)
   end
   if seated_elsewhere then
     write(command, changes)
-    local left = remaining(command)
-    if group.recorded and (not left or left > longest - now) then
-      redis.call('PEXPIRE', command.lease, longest - now)
-    end
     return {'held', holder(command, group)}
   end
 
@@ -47,15 +51,10 @@ local function acquire(command)
   end
   local older = math.max(group.older - now, 0)
   local lasts = math.max(command.ttl, older)
-  -- What is never refused for want of memory comes first: an own lease can be taken back, a fresh one is an error.
-  if group.value then
-    redis.call('PEXPIRE', command.lease, lasts)
-  else
-    redis.call('SET', command.lease, command.id, 'NX', 'PX', lasts)
-  end
   local term = text(math.max(group.highest + 1, now_us))
   changes.term, changes.highest, changes.id, changes.incarnation = term, term, command.id, command.incarnation
   changes.ttl, changes['until'], changes.older = text(lasts), text(now + lasts), text(group.older)
-  write(command, changes)
+  changes.jobs = command.jobs
+  grant(command, group, lasts, changes)
   return {'won', term, in_quarantine and 1 or 0, older}
 end

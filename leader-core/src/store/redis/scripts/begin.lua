@@ -3,7 +3,7 @@
 --
 -- Numbers that leave Lua go through `text`: `..` and tostring() round large ones.
 
-local WIDTH = 8
+local WIDTH = 9
 -- Above it not every whole number can be told from the next one.
 local MOST = 9007199254740991
 
@@ -72,7 +72,8 @@ local function note_server(command, group, changes)
       group.quarantine, group.reason = quarantine_end, reason
       changes.quarantine, changes.reason = text(group.quarantine), reason
     end
-  elseif group.quarantine > quarantine_end then
+  end
+  if group.quarantine > quarantine_end then
     group.quarantine = quarantine_end
     changes.quarantine = text(group.quarantine)
   end
@@ -99,8 +100,32 @@ local function write(command, changes)
   end
 end
 
--- Holder, term, milliseconds left, another incarnation of the asker's id, not of the record.
+-- Gives the lease its time and the record what belongs to it; both, or an error and neither. What is never refused for want
+-- of memory comes first: an own lease can be taken back or renewed, a fresh one is an error.
+local function grant(command, group, lasts, changes)
+  local before = remaining(command)
+  if group.value then
+    redis.call('PEXPIRE', command.lease, lasts)
+  else
+    redis.call('SET', command.lease, command.id, 'NX', 'PX', lasts)
+  end
+  local written, failure = pcall(write, command, changes)
+  if written then return end
+  -- Such as a command that the server's user may not run. A lease without its record would belong to nobody, and whoever
+  -- tried again and again to take it would keep it from all others.
+  if not group.value then
+    redis.pcall('DEL', command.lease)
+    redis.pcall('PEXPIRE', command.lease, 1)
+  elseif before then
+    redis.pcall('PEXPIRE', command.lease, math.max(before, 1))
+  end
+  error(failure, 0)
+end
+
+-- Holder, term, milliseconds left, another incarnation of the asker's id, not of the record. An incarnation whose term is
+-- older than one that the asker has seen took nothing from it: the server has lost its memory of what came later.
 local function holder(command, group)
+  local same_id = group.other_incarnation and group.term >= command.floor
   return group.value, text(group.recorded and group.term or 0), remaining(command) or command.ttl,
-    group.other_incarnation and 1 or 0, group.recorded and 0 or 1
+    same_id and 1 or 0, group.recorded and 0 or 1
 end

@@ -6,6 +6,7 @@ for i = 1, #KEYS / 2 do
     lease = KEYS[2 * i - 1], record = KEYS[2 * i],
     id = ARGV[a + 2], incarnation = ARGV[a + 3], ttl = tonumber(ARGV[a + 4]), floor = number(ARGV[a + 5]),
     term = tonumber(ARGV[a + 6]), continues = ARGV[a + 7] == '1', take = ARGV[a + 8] == '1',
+    jobs = ARGV[a + 9],
   }
   -- One key of a wrong type must not fail its neighbours.
   local done, answer = pcall(operations[ARGV[a + 1]], command)

@@ -7,14 +7,15 @@ end
 local function renew(command)
   local group, changes = read(command), {}
   if not is_named(command, group) then
-    -- Also if that other incarnation's lease has ended: it lives, or lived, at the same time as the asker.
-    return {'lost', group.id == command.id and group.incarnation ~= command.incarnation and 1 or 0}
+    -- Also if that other incarnation's lease has ended: it lives, or lived, at the same time as the asker. Not if its term is
+    -- older: then the record is.
+    local duplicate = group.id == command.id and group.incarnation ~= command.incarnation and group.term >= command.term
+    return {'lost', duplicate and 1 or 0}
   end
   note_server(command, group, changes)
   local lasts = math.max(command.ttl, group.older - now)
-  redis.call('PEXPIRE', command.lease, lasts)
   changes['until'] = text(now + lasts)
   if lasts ~= group.ttl or changes.ttl then changes.ttl = text(lasts) end
-  write(command, changes)
+  grant(command, group, lasts, changes)
   return {'renewed'}
 end

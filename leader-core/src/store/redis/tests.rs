@@ -1,0 +1,40 @@
+//! What every client has to keep, tried on real servers. [`client`] says which one it is.
+
+mod doctor;
+mod failures;
+mod links;
+pub(crate) mod proxy;
+pub(crate) mod server;
+mod subscriptions;
+#[cfg(feature = "redis-tls")]
+mod tls;
+
+use std::time::Duration;
+
+use super::address::Address;
+use super::connection::{Client, Failure, Link, Reply, Request};
+
+/// Long enough for a busy machine, where nothing is said about time.
+const AMPLE: Duration = Duration::from_secs(20);
+/// Where something has to take its time.
+const SHORT: Duration = Duration::from_millis(300);
+
+fn client(url: &str) -> impl Client {
+    super::fred::FredClient::new(Address::parse(url).unwrap())
+}
+
+async fn link(url: &str) -> Box<dyn Link> {
+    client(url).connect(AMPLE).await.unwrap()
+}
+
+fn request(words: &[&'static str]) -> Request {
+    Request { arguments: words[1..].iter().map(ToString::to_string).collect(), ..Request::bare(words[0]) }
+}
+
+async fn run(link: &dyn Link, words: &[&'static str]) -> Result<Reply, Failure> {
+    link.run(request(words), AMPLE).await
+}
+
+fn text(text: &str) -> Reply {
+    Reply::Text(text.to_owned())
+}

@@ -1,0 +1,241 @@
+//! What the doctor finds on real servers.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tempfile::tempdir;
+
+use super::super::RedisStore;
+use super::super::keys::Keys;
+use super::server::Server;
+use super::{AMPLE, Reply, text};
+use crate::doctor::{Finding, Severity};
+use crate::group::GroupName;
+use crate::identity::{Candidate, Incarnation, InstanceId};
+use crate::store::{Announcer, Answer, Batch, Command, Examination, LeaseStore, Op, SameId, Session};
+use crate::{Config, Elector, FreshStore};
+
+const TTL: Duration = Duration::from_secs(600);
+
+fn candidate(id: &str) -> Candidate {
+    Candidate { id: InstanceId::new(id).unwrap(), incarnation: Incarnation::from_u128(1) }
+}
+
+fn groups() -> BTreeMap<GroupName, Vec<String>> {
+    ["a", "b"].map(|name| (GroupName::new(name).unwrap(), vec![format!("jobs::{name}")])).into()
+}
+
+/// Connects as an instance of a program, which the store then knows.
+async fn connect(store: &RedisStore, id: &str, program: &str, groups: BTreeMap<GroupName, Vec<String>>) {
+    let program = program.to_owned();
+    let session = Session { candidate: candidate(id), groups, program, announcer: Announcer::new().0, timeout: AMPLE };
+    store.connect(session).await.unwrap();
+}
+
+async fn examined(store: &RedisStore) -> Vec<Finding> {
+    let examination = Examination {
+        candidate: candidate("me"),
+        groups: groups(),
+        program: "billing".to_owned(),
+        ttl: TTL,
+        timeout: AMPLE,
+    };
+    store.examine(examination).await.unwrap()
+}
+
+fn store(url: &str) -> RedisStore {
+    RedisStore::new(url).unwrap().fresh_store(FreshStore::Trust)
+}
+
+async fn acquire(store: &RedisStore, id: &str, group: &str) -> Result<Answer, crate::StoreError> {
+    let command = Command {
+        group: GroupName::new(group).unwrap(),
+        candidate: candidate(id),
+        ttl: TTL,
+        op: Op::Acquire { floor: crate::Term::default(), continues: false, same_id: SameId::Leave },
+    };
+    LeaseStore::execute(store, Batch { commands: vec![command], timeout: AMPLE }).await?.remove(0)
+}
+
+/// The one finding, of a server that was made ill by these commands.
+async fn one(store: &RedisStore, server: &Server, commands: &[&[&str]]) -> (Severity, String) {
+    for (command, reply) in commands.iter().zip(server.ask_all(commands)) {
+        assert!(!matches!(&reply, Reply::Text(text) if text.starts_with("ERR")), "{command:?}: {reply:?}");
+    }
+    let found = examined(store).await;
+    let [finding] = &found[..] else { panic!("{commands:?}: {found:#?}") };
+    (finding.severity, finding.to_string())
+}
+
+#[tokio::test]
+async fn a_healthy_server_is_nothing_to_find_and_is_left_as_it_was() {
+    let Some(server) = Server::start(&[]) else { return };
+    let store = store(&server.url());
+    connect(&store, "me", "billing", groups()).await;
+    assert_eq!(examined(&store).await, []);
+    assert_eq!(server.ask(&["DBSIZE"]), Reply::Integer(0));
+    assert!(matches!(acquire(&store, "me", "a").await, Ok(Answer::Won(_))));
+    let changes = || match server.ask(&["INFO", "persistence"]) {
+        Reply::Text(info) => {
+            info.lines().find(|line| line.starts_with("rdb_changes_since_last_save")).unwrap().to_owned()
+        }
+        reply => panic!("{reply:?}"),
+    };
+    let before = changes();
+    assert_eq!(examined(&store).await, []);
+    assert_eq!(changes(), before);
+}
+
+#[tokio::test]
+async fn what_a_server_is_set_to_and_short_of_is_found() {
+    let Some(server) = Server::start(&[]) else { return };
+    let store = store(&server.url());
+    let policy = &["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"][..];
+    let (severity, found) = one(&store, &server, &[policy]).await;
+    assert!(severity == Severity::Warning && found.contains("allkeys-lru"), "{found}");
+    let (severity, found) = one(&store, &server, &[&["CONFIG", "SET", "maxmemory", "1gb"]]).await;
+    assert!(severity == Severity::Error && found.contains("allkeys-lru"), "{found}");
+
+    let policy = &["CONFIG", "SET", "maxmemory-policy", "noeviction"][..];
+    let (severity, found) = one(&store, &server, &[policy, &["CONFIG", "SET", "maxmemory", "1kb"]]).await;
+    assert!(severity == Severity::Error && found.contains("memory is full"), "{found}");
+    let no_limit = &["CONFIG", "SET", "maxmemory", "0"][..];
+    let minds = &["CONFIG", "SET", "min-replicas-to-write", "1"][..];
+    let (severity, found) = one(&store, &server, &[no_limit, minds]).await;
+    assert!(severity == Severity::Error && found.contains("min-replicas-to-write"), "{found}");
+
+    // Nobody listens at that address.
+    let follows = &["REPLICAOF", "127.0.0.1", "1"][..];
+    let (severity, found) = one(&store, &server, &[&["CONFIG", "SET", "min-replicas-to-write", "0"], follows]).await;
+    assert!(severity == Severity::Error && found.contains("a replica, of 127.0.0.1:1"), "{found}");
+    let own_master = &["REPLICAOF", "NO", "ONE"][..];
+    assert_eq!(server.ask(own_master), text("OK"));
+    assert_eq!(examined(&store).await, []);
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_save_its_data_is_found() {
+    let Some(server) = Server::start(&["--save", "3600", "1000000", "--enable-protected-configs", "yes"]) else {
+        return;
+    };
+    let folder = tempdir().unwrap();
+    let gone = folder.path().join("gone");
+    std::fs::create_dir(&gone).unwrap();
+    assert_eq!(server.ask(&["CONFIG", "SET", "dir", gone.to_str().unwrap()]), text("OK"));
+    std::fs::remove_dir(&gone).unwrap();
+    server.ask(&["BGSAVE"]);
+    let has_failed = |info| matches!(info, Reply::Text(info) if info.contains("rdb_last_bgsave_status:err"));
+    while !has_failed(server.ask(&["INFO", "persistence"])) {}
+    let (severity, found) = one(&store(&server.url()), &server, &[]).await;
+    assert!(severity == Severity::Error && found.contains("could not save its data"), "{found}");
+}
+
+#[tokio::test]
+async fn a_server_of_a_cluster_is_found() {
+    let Some(server) = Server::start(&["--cluster-enabled", "yes"]) else { return };
+    let (severity, found) = one(&store(&server.url()), &server, &[]).await;
+    assert!(severity == Severity::Error && found.contains("part of a Redis Cluster"), "{found}");
+}
+
+#[tokio::test]
+async fn strange_leases_and_keys_of_a_wrong_type_are_found_with_the_command_that_removes_them() {
+    let Some(server) = Server::start(&[]) else { return };
+    let store = store(&server.url());
+    let (severity, found) = one(&store, &server, &[&["SET", "leader:a", "nest-1", "PX", "600000"]]).await;
+    assert!(severity == Severity::Warning && found.contains("`leader:a` (held by `nest-1`)"), "{found}");
+    let (severity, found) = one(&store, &server, &[&["PERSIST", "leader:a"]]).await;
+    assert!(severity == Severity::Error && found.ends_with("DEL leader:a"), "{found}");
+    let wrong: &[&[&str]] = &[&["DEL", "leader:a"], &["LPUSH", "leader:a", "x"], &["SADD", "{leader:b}:term", "x"]];
+    let (severity, found) = one(&store, &server, wrong).await;
+    assert!(severity == Severity::Error && found.ends_with("DEL leader:a {leader:b}:term"), "{found}");
+    assert!(found.contains("type list") && found.contains("type set"), "{found}");
+}
+
+#[tokio::test]
+async fn another_program_that_leads_without_our_functions_is_found() {
+    let Some(server) = Server::start(&[]) else { return };
+    let (ours, theirs) = (store(&server.url()), store(&server.url()));
+    connect(&theirs, "other", "mail", BTreeMap::from([(GroupName::new("a").unwrap(), vec!["jobs::x".to_owned()])]))
+        .await;
+    assert!(matches!(acquire(&theirs, "other", "a").await, Ok(Answer::Won(_))));
+    let (severity, found) = one(&ours, &server, &[]).await;
+    assert!(severity == Severity::Error, "{found}");
+    assert!(found.contains("(held by `other` of the program `mail`, which has no jobs::a)"), "{found}");
+    // For another version of the same program that is no news.
+    let (ours, theirs) = (store(&server.url()).prefix("v:").unwrap(), store(&server.url()).prefix("v:").unwrap());
+    connect(&theirs, "older", "billing", BTreeMap::from([(GroupName::new("a").unwrap(), vec![])])).await;
+    assert!(matches!(acquire(&theirs, "older", "a").await, Ok(Answer::Won(_))));
+    assert_eq!(examined(&ours).await, []);
+}
+
+#[tokio::test]
+async fn an_elector_says_what_is_unsafe_about_its_server_and_leads_on() {
+    let Some(server) = Server::start(&["--maxmemory", "1gb", "--maxmemory-policy", "volatile-lru"]) else { return };
+    let config = Config::new(server.url()).ttl(TTL).fresh_store(FreshStore::Trust);
+    let elector = Elector::start(config).await.unwrap();
+    let found = elector.doctor().await.unwrap();
+    // Of the place where the tests run nothing is to be found: servers are shared by hosts.
+    let [finding] = &found[..] else { panic!("{found:?}") };
+    assert_eq!(elector.status().problems[0].text, finding.to_string());
+    assert!(finding.what.contains("volatile-lru") && elector.is_leader("default"));
+    assert_eq!(server.ask(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]), text("OK"));
+    assert_eq!(elector.doctor().await.unwrap(), []);
+    assert!(elector.status().problems.is_empty());
+}
+
+/// A server with a user who may do what this says, and the store that speaks in its name.
+fn limited(server: &Server, rules: &str) -> RedisStore {
+    let mut command = vec!["ACL", "SETUSER", "app", "reset", "on", ">secret"];
+    command.extend(rules.split(' '));
+    assert_eq!(server.ask(&command), text("OK"));
+    store(&format!("redis://app:secret@127.0.0.1:{}", server.port))
+}
+
+#[tokio::test]
+async fn the_permissions_that_are_advised_are_enough() {
+    let Some(server) = Server::start(&[]) else { return };
+    let store = limited(&server, &Keys::new("leader:").permissions());
+    connect(&store, "me", "billing", groups()).await;
+    assert_eq!(examined(&store).await, []);
+}
+
+#[tokio::test]
+async fn each_permission_that_is_missing_is_found_and_what_is_advised_allows_it() {
+    let Some(server) = Server::start(&[]) else { return };
+    let all = Keys::new("leader:").permissions();
+    for (missing, severity) in [
+        ("+eval", Severity::Error),
+        ("+evalsha", Severity::Error),
+        ("+get", Severity::Error),
+        ("+set", Severity::Error),
+        ("+pexpire", Severity::Error),
+        ("+persist", Severity::Error),
+        ("+del", Severity::Error),
+        ("+hset", Severity::Error),
+        ("+hmget", Severity::Error),
+        ("+pttl", Severity::Error),
+        ("+time", Severity::Error),
+        ("~leader:*", Severity::Error),
+        ("~{leader:*", Severity::Error),
+        ("+info", Severity::Warning),
+        ("+publish", Severity::Warning),
+        ("+subscribe", Severity::Warning),
+        ("&leader:*", Severity::Warning),
+        ("+script|load", Severity::Warning),
+    ] {
+        let rules: Vec<&str> = all.split(' ').filter(|rule| *rule != missing).collect();
+        let store = limited(&server, &rules.join(" "));
+        connect(&store, "me", "billing", groups()).await;
+        let found = examined(&store).await;
+        let [finding] = &found[..] else { panic!("{missing}: {found:#?}") };
+        assert_eq!(finding.severity, severity, "{missing}: {finding}");
+        let (_, advised) = finding.advice.split_once("ACL SETUSER <user> ").unwrap();
+        assert!(advised.contains(missing), "{missing}: {finding}");
+        // As it was advised, and only that.
+        let mut command = vec!["ACL", "SETUSER", "app"];
+        command.extend(advised.split(' '));
+        assert_eq!(server.ask(&command), text("OK"));
+        connect(&store, "me", "billing", groups()).await;
+        assert_eq!(examined(&store).await, [], "{missing}");
+    }
+}

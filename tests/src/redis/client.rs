@@ -1,0 +1,39 @@
+//! A connection for the tests' own commands, which do not depend on what is tested.
+
+use std::net::SocketAddr;
+
+use redis::{FromRedisValue, RedisResult};
+
+use crate::process::PATIENCE;
+
+/// A blocking connection to one server.
+pub struct Client(redis::Connection);
+
+impl Client {
+    /// Connects, and says who it is if there is somebody to be.
+    ///
+    /// # Errors
+    /// If the server cannot be reached or refuses.
+    pub fn open(address: SocketAddr, user: Option<(&str, &str)>) -> RedisResult<Self> {
+        let credentials = user.map_or_else(String::new, |(name, password)| format!("{name}:{password}@"));
+        let client = redis::Client::open(format!("redis://{credentials}{address}"))?;
+        let connection = client.get_connection_with_timeout(PATIENCE)?;
+        connection.set_read_timeout(Some(PATIENCE))?;
+        Ok(Self(connection))
+    }
+
+    /// Runs one command and waits for its reply.
+    ///
+    /// # Errors
+    /// What the server answered, or that it gave no answer.
+    pub fn command<T: FromRedisValue>(&mut self, parts: &[&str]) -> RedisResult<T> {
+        let (name, arguments) = parts.split_first().expect("a command has a name");
+        redis::cmd(name).arg(arguments).query(&mut self.0)
+    }
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").finish_non_exhaustive()
+    }
+}

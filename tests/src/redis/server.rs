@@ -1,0 +1,261 @@
+//! A Redis server of a test's own.
+
+use std::fs::{self, OpenOptions};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command as Program};
+
+use redis::{FromRedisValue, RedisResult};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::client::Client;
+use super::port::Port;
+use crate::process::{eventually, installed, stop};
+
+/// The tests' own user: what happens to `default`, as which nodes come, is not in their way.
+const HARNESS: (&str, &str) = ("harness", "harness");
+
+/// One server, on a port of its own that it keeps over restarts. Dropping it ends it and removes its files.
+#[derive(Debug)]
+pub struct RedisServer {
+    binary: PathBuf,
+    folder: tempfile::TempDir,
+    data: PathBuf,
+    port: Port,
+    options: Vec<(String, String)>,
+    process: Option<Child>,
+}
+
+impl RedisServer {
+    /// A server with these options, such as `("appendonly", "yes")`; it answers. It saves nothing unless told to. None, with
+    /// the reason printed, where no Redis is installed.
+    ///
+    /// # Panics
+    /// If it does not start, or is not installed where `CI` is set.
+    #[must_use]
+    pub fn start(options: &[(&str, &str)]) -> Option<Self> {
+        let folder = tempfile::tempdir().expect("temporary folders can be created");
+        let data = folder.path().join("data");
+        fs::create_dir(&data).expect("a temporary folder can be written");
+        Self::start_in(folder, data, options)
+    }
+
+    /// The same, but its files are in `data`, which is somebody else's.
+    ///
+    /// # Panics
+    /// As [`start`](Self::start).
+    #[must_use]
+    pub fn start_on(data: &Path, options: &[(&str, &str)]) -> Option<Self> {
+        let folder = tempfile::tempdir().expect("temporary folders can be created");
+        Self::start_in(folder, data.to_owned(), options)
+    }
+
+    fn start_in(folder: tempfile::TempDir, data: PathBuf, options: &[(&str, &str)]) -> Option<Self> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let found = std::env::split_paths(&path).map(|folder| folder.join("redis-server")).find(|path| path.exists());
+        let binary = installed(found, "redis-server", "redis-tools")?;
+        let port = Port::reserve().expect("there is a free port");
+        let options = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let mut server = Self { binary, folder, data, port, options, process: None };
+        server.begin();
+        Some(server)
+    }
+
+    /// Starts the process, and waits until it answers and has loaded what it had saved.
+    fn begin(&mut self) {
+        let log = OpenOptions::new().create(true).append(true).open(self.log()).expect("its folder can be written");
+        let mut program = self.program();
+        program.args(["--port", &self.port.number().to_string(), "--bind", "127.0.0.1"]);
+        program.arg("--dir").arg(&self.data);
+        program.args(["--save", "", "--enable-debug-command", "local", "--enable-protected-configs", "local"]);
+        program.args(["--user", HARNESS.0, "on", &format!(">{}", HARNESS.1), "~*", "&*", "+@all"]);
+        for (name, value) in &self.options {
+            program.arg(format!("--{name}")).args(words(value));
+        }
+        program
+            .stdin(std::process::Stdio::null())
+            .stderr(log.try_clone().expect("a file can be opened twice"))
+            .stdout(log);
+        let process = program.spawn().unwrap_or_else(|error| panic!("{:?} cannot be started: {error}", self.binary));
+        self.process = Some(process);
+        eventually("the server answers", || {
+            let Err(error) = self.try_command::<String>(&["PING"]) else { return Some(()) };
+            let ended = self.process.as_mut().and_then(|process| process.try_wait().transpose());
+            assert!(ended.is_none(), "the server has ended ({ended:?}, {error}); it wrote:\n{}", self.written());
+            None
+        });
+    }
+
+    /// The server's program. Wherever that can be had, the system ends it with the test, also if that is killed; the process
+    /// is the same.
+    fn program(&self) -> Program {
+        let setpriv = Path::new("/usr/bin/setpriv");
+        if !setpriv.exists() {
+            return Program::new(&self.binary);
+        }
+        let mut program = Program::new(setpriv);
+        program.args(["--pdeathsig", "KILL", "--"]).arg(&self.binary);
+        program
+    }
+
+    /// Where to connect to.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.port.address()
+    }
+
+    /// The URL of its database 0, as the user `default`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("redis://{}/0", self.address())
+    }
+
+    /// Where it keeps what it saves.
+    #[must_use]
+    pub fn data(&self) -> &Path {
+        &self.data
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder.path().join("redis.log")
+    }
+
+    /// What it has written to its log.
+    #[must_use]
+    pub fn written(&self) -> String {
+        fs::read_to_string(self.log()).unwrap_or_default()
+    }
+
+    /// A connection that lasts, as a user who may do everything.
+    ///
+    /// # Errors
+    /// If the server cannot be reached.
+    pub fn client(&self) -> RedisResult<Client> {
+        Client::open(self.address(), Some(HARNESS))
+    }
+
+    /// Runs one command on a connection of its own.
+    ///
+    /// # Panics
+    /// If there is no reply, or it is an error or something else than is wanted.
+    pub fn command<T: FromRedisValue>(&self, parts: &[&str]) -> T {
+        self.try_command(parts).unwrap_or_else(|error| panic!("{parts:?}: {error}"))
+    }
+
+    /// Runs one command on a connection of its own.
+    ///
+    /// # Errors
+    /// What the server answered, or that it gave no answer.
+    pub fn try_command<T: FromRedisValue>(&self, parts: &[&str]) -> RedisResult<T> {
+        self.client()?.command(parts)
+    }
+}
+
+/// The process, and what it remembers.
+impl RedisServer {
+    /// Kills it: `SIGKILL`. Its port refuses connections until it is started again.
+    pub fn kill(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            // Also a process that is stopped dies of this. It fails only if it was waited for before.
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+
+    /// Starts it again after a [`kill`](Self::kill), with what it had saved.
+    ///
+    /// # Panics
+    /// If it is running, or does not start.
+    pub fn start_again(&mut self) {
+        assert!(self.process.is_none(), "the server is running");
+        self.begin();
+    }
+
+    /// Kills it and starts it with all its data.
+    ///
+    /// # Panics
+    /// If it cannot save its data, or does not start.
+    pub fn restart_with_data(&mut self) {
+        self.command::<()>(&["SAVE"]);
+        self.kill();
+        self.begin();
+    }
+
+    /// Kills it and starts it without any data.
+    ///
+    /// # Panics
+    /// If it does not start.
+    pub fn restart_empty(&mut self) {
+        self.kill();
+        self.forget();
+        self.begin();
+    }
+
+    /// Keeps a copy of what it holds now.
+    ///
+    /// # Panics
+    /// If it cannot save its data.
+    pub fn snapshot(&self) {
+        self.command::<()>(&["SAVE"]);
+        fs::copy(self.dump(), self.copy()).expect("it has saved its data");
+    }
+
+    /// Kills it and starts it with what the last [`snapshot`](Self::snapshot) holds.
+    ///
+    /// # Panics
+    /// If there is none, or it does not start.
+    pub fn roll_back(&mut self) {
+        self.kill();
+        self.forget();
+        fs::copy(self.copy(), self.dump()).expect("there is a snapshot");
+        self.begin();
+    }
+
+    /// Stops it: `SIGSTOP`; returns when it stands still. The system goes on to accept connections for it.
+    ///
+    /// # Panics
+    /// If it is not running.
+    pub fn stop(&self) {
+        stop(self.pid());
+    }
+
+    /// Continues it after a [`stop`](Self::stop).
+    ///
+    /// # Panics
+    /// If it is not running.
+    pub fn cont(&self) {
+        kill_process(self.pid(), Signal::CONT).expect("it is a child that was not waited for");
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_child(self.process.as_ref().expect("the server is running"))
+    }
+
+    /// Removes all that it has saved.
+    fn forget(&self) {
+        for entry in fs::read_dir(&self.data).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+            removed.unwrap_or_else(|error| panic!("{} cannot be removed: {error}", path.display()));
+        }
+    }
+
+    fn dump(&self) -> PathBuf {
+        self.data.join("dump.rdb")
+    }
+
+    fn copy(&self) -> PathBuf {
+        self.folder.path().join("snapshot.rdb")
+    }
+}
+
+impl Drop for RedisServer {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// An empty value is one word, which is empty.
+fn words(value: &str) -> Vec<&str> {
+    if value.is_empty() { vec![""] } else { value.split_whitespace().collect() }
+}

@@ -1,0 +1,84 @@
+//! A server that refuses: for want of rights, of disk, of memory, or because it is a replica. It is said what to do, and
+//! passes when that was done.
+
+use leader_core::BootInstant;
+use leader_tests::process::{Fleet, Mount, Reign};
+use leader_tests::redis::RedisServer;
+
+use crate::{BRIEF, SHORT, Scene, later};
+
+/// The status of a node says that, as an error that does not pass by itself.
+fn says(fleet: &mut Fleet, label: &str, texts: &[&str]) {
+    let problems = fleet.until(&format!("the status of {label} says {texts:?}"), |fleet| {
+        let problems = fleet.problems(label);
+        texts.iter().all(|text| problems.contains(text)).then_some(problems)
+    });
+    assert!(problems.contains("was refused"), "a permanent error: {problems}");
+}
+
+/// The server refuses, says so, and is well again.
+fn refuses(
+    scene: &mut Scene,
+    reign: &Reign,
+    says_what: &[&str],
+    begin: impl Fn(&RedisServer),
+    end: impl Fn(&RedisServer),
+) {
+    begin(&scene.redis);
+    scene.fleet.hears(&reign.label, "that its lease is lost", |t| t.is_event("default", "lost"));
+    for label in ["a", "b"] {
+        says(&mut scene.fleet, label, says_what);
+    }
+    let refused = BootInstant::now();
+    // Nothing is held any more that could end later.
+    scene.wait_until(refused.saturating_add(2 * BRIEF));
+    let before_the_end = BootInstant::now();
+    end(&scene.redis);
+    scene.led_again(&format!("{says_what:?}"), BootInstant::now());
+    scene.until_well(&["a", "b"]);
+    scene.assert_nobody_led(refused.saturating_add(BRIEF), before_the_end);
+    scene.fleet.assert_safe();
+}
+
+#[test]
+fn rights_that_are_revoked_are_named_and_nobody_leads_without_them() {
+    let Some((mut scene, reign)) = Scene::new(BRIEF, &["a", "b"]) else { return };
+    let says = ["NOPERM", "ACL SETUSER", "+evalsha"];
+    refuses(&mut scene, &reign, &says, |redis| redis.permit(&["-eval", "-evalsha"]), |redis| redis.permit(&["+@all"]));
+}
+
+#[test]
+fn nobody_leads_by_a_replica() {
+    let Some((mut scene, reign)) = Scene::new(BRIEF, &["a", "b"]) else { return };
+    refuses(&mut scene, &reign, &["READONLY", "primary"], RedisServer::become_replica, RedisServer::become_primary);
+}
+
+#[test]
+fn nobody_leads_by_a_server_whose_disk_is_full() {
+    let Some(disk) = Mount::new("64k") else { return };
+    let Some(redis) = RedisServer::start_on(disk.path(), &[("save", "3600 1")]) else { return };
+    let mut scene = Scene::on(redis);
+    scene.start(BRIEF, &["a", "b"]);
+    let reign = scene.first();
+    refuses(&mut scene, &reign, &["MISCONF", "make room"], |redis| redis.fill_disk(200_000), RedisServer::clear_disk);
+}
+
+#[test]
+fn a_full_memory_costs_no_leader_and_lets_nobody_begin() {
+    let Some((mut scene, reign)) = Scene::new(SHORT, &["a", "b"]) else { return };
+    scene.redis.exhaust_memory();
+    // It renews.
+    scene.fleet.still_leads(&reign, "default", later(SHORT + SHORT / 3));
+    // It takes its own lease again when a renewal has failed, under another term.
+    scene.redis.kill_clients();
+    let killed = BootInstant::now();
+    let again = scene.taken_over("a failed renewal without memory", killed, &reign);
+    assert_eq!(again.label, "a");
+    // Anybody else is refused, loudly.
+    scene.fleet.kill("a");
+    says(&mut scene.fleet, "b", &["OOM", "maxmemory"]);
+    scene.redis.relieve_memory();
+    let relieved = BootInstant::now();
+    assert_eq!(scene.taken_over("memory", relieved, &again).label, "b");
+    scene.fleet.assert_safe();
+}
