@@ -212,7 +212,9 @@ impl Driver {
         if std::mem::take(&mut group.failing) {
             group.refused = None;
             self.reporter.send(Report::Recovered { group: group.cell.group.clone() });
+            self.examine_again(now);
         }
+        let group = &mut self.groups[index];
         if !matches!(answer, Answer::Quarantined { .. }) {
             group.cell.set_problem(None);
         }

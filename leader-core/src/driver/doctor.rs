@@ -17,12 +17,21 @@ const PATIENCE: u32 = 10;
 /// And so long in any case: nobody waits for it with a lease at stake.
 const LEAST_PATIENCE: Duration = Duration::from_secs(5);
 
+/// From one examination to the next that nobody asked for, at least: it opens a connection.
+const PAUSE: Duration = Duration::from_secs(10);
+/// While nothing changes the pause doubles, so often at most: to about ten minutes.
+const DOUBLINGS: u32 = 6;
+
 type Reply = oneshot::Sender<Vec<Finding>>;
 
 /// Who waits for an examination, and when there is one.
 #[derive(Debug, Default)]
 pub(super) struct Examining {
     due: Option<BootInstant>,
+    /// When the last one began.
+    last: BootInstant,
+    /// How many in a row have found the same.
+    unchanged: u32,
     /// Those whom the examination that is under way will answer.
     running: Option<Vec<Reply>>,
     /// Those who asked since it began: the state of the store that they ask for is a later one.
@@ -50,6 +59,20 @@ impl Driver {
         self.examining.due = Some(at);
     }
 
+    /// Something has changed: another leads, or the store is back. What was found may be gone, and there may be more.
+    pub(super) fn examine_again(&mut self, now: BootInstant) {
+        self.examining.unchanged = 0;
+        self.examine_after_a_pause(now);
+    }
+
+    fn examine_after_a_pause(&mut self, now: BootInstant) {
+        let pause = PAUSE.saturating_mul(1 << self.examining.unchanged.min(DOUBLINGS));
+        let earliest = self.examining.last.saturating_add(pause).max(now);
+        // Not all instances of a fleet at once, which see the same change.
+        let at = earliest.saturating_add(PAUSE.mul_f64(fastrand::f64() / 2.0));
+        self.examining.due = Some(self.examining.due.map_or(at, |due| due.min(at)));
+    }
+
     /// A handle asks.
     pub(super) fn doctor(&mut self, now: BootInstant, reply: Reply) {
         if self.connection == Connection::Connected {
@@ -68,6 +91,7 @@ impl Driver {
             return;
         }
         self.examining.due = None;
+        self.examining.last = now;
         self.examining.running = Some(std::mem::take(&mut self.examining.waiting));
         let patience = self.shared.timing.operation_timeout.saturating_mul(PATIENCE).max(LEAST_PATIENCE);
         let examination = Examination {
@@ -91,6 +115,8 @@ impl Driver {
         let mut standing = found.clone();
         match examined {
             Ok(store) => {
+                let unchanged = store == self.examining.found;
+                self.examining.unchanged = if unchanged { self.examining.unchanged + 1 } else { 0 };
                 self.examining.found.clone_from(&store);
                 found.extend(store.iter().cloned());
                 standing.extend(store);
@@ -105,6 +131,10 @@ impl Driver {
                     self.examine_at(now.saturating_add(self.shared.timing.ttl));
                 }
             }
+        }
+        if !self.examining.found.is_empty() {
+            // Until it is gone.
+            self.examine_after_a_pause(now);
         }
         self.let_stand(standing);
         let found = in_order(found);

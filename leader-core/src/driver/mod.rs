@@ -298,6 +298,7 @@ impl Driver {
                 if !cell.tell_following(leader, held.remaining) {
                     return;
                 }
+                self.examine_again(now);
                 Report::Following { group, leader: held.holder, remaining: held.remaining }
             }
             Notice::Vacant => return cell.forget_leader(),

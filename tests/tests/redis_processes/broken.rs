@@ -55,10 +55,9 @@ fn a_deadline_that_counts_from_the_reply_is_caught() {
     proxy.delay(Way::ToClient, delay);
     let Scene { fleet, redis } = &mut scene;
     // From the next renew on, which is on its way for so long.
-    let late = eventually("the deadline is later than the end of the lease", || {
-        Some(deadline_past_lease(fleet, redis, "a", "default")).filter(|late| !late.is_zero())
+    eventually("the deadline is much later than the end of the lease", || {
+        (deadline_past_lease(fleet, redis, "a", "default") > delay / 2).then_some(())
     });
-    assert!(late < delay, "{late:?}");
     is_caught(&mut scene, &proxy);
 }
 

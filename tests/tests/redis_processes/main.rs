@@ -11,6 +11,7 @@
 mod broken;
 mod clock;
 mod death;
+mod failover;
 mod late;
 mod memory;
 mod nest;

@@ -87,6 +87,31 @@ fn nobody_leads_beside_the_forgotten_one(what: &str, loss: Loss) {
     scene.fleet.assert_safe();
 }
 
+/// The record names an incarnation that is dead, under a term that is older than the living one's.
+#[test]
+fn an_instance_with_a_stable_id_leads_again_after_a_roll_back_to_an_earlier_life_of_it() {
+    let Some(mut scene) = Scene::empty(&[]) else { return };
+    let plan = |scene: &Scene, label: &str| {
+        let mut plan = scene.plan(label, BRIEF);
+        plan.options.stable_id = Some("app-0".to_owned());
+        plan.options.hold_until_deadline = true;
+        plan
+    };
+    let dead = plan(&scene, "a");
+    scene.fleet.start(&dead);
+    let first = scene.first();
+    scene.redis.snapshot();
+    scene.fleet.kill("a");
+    let alive = plan(&scene, "b");
+    scene.fleet.start(&alive);
+    let second = scene.fleet.leader("default", first.term);
+    scene.redis.roll_back();
+    let third = scene.fleet.leader("default", second.term);
+    assert_eq!(third.label, "b");
+    scene.until_well(&["b"]);
+    scene.fleet.assert_safe();
+}
+
 #[test]
 fn somebody_leads_again_after_a_restart_with_data() {
     somebody_leads_again("a restart with data", RedisServer::restart_with_data);

@@ -7,7 +7,7 @@ use leader_examples::history::History;
 use leader_tests::process::{Command, Fleet};
 use leader_tests::redis::{Client, NestPeer};
 
-use crate::{BRIEF, Scene};
+use crate::{BRIEF, SHORT, Scene};
 
 /// As often as such a peer renews, or tries.
 const HEARTBEAT: Duration = Duration::from_millis(400);
@@ -16,7 +16,7 @@ const HEARTBEAT: Duration = Duration::from_millis(400);
 fn led_by_a_peer() -> Option<(Scene, NestPeer)> {
     let mut scene = Scene::empty(&[])?;
     let client = Client::open(scene.redis.address(), None).unwrap();
-    let mut peer = NestPeer::new(client, "nest-1", "default", BRIEF);
+    let mut peer = NestPeer::new(client, "nest-1", "default", SHORT);
     assert!(peer.acquire().unwrap());
     for label in ["a", "b"] {
         scene.fleet.spawn(&scene.plan(label, BRIEF));
@@ -45,7 +45,7 @@ fn renews(scene: &mut Scene, peer: &mut NestPeer, time: Duration) {
 #[test]
 fn nobody_leads_beside_a_peer_and_somebody_does_when_it_has_gone() {
     let Some((mut scene, mut peer)) = led_by_a_peer() else { return };
-    renews(&mut scene, &mut peer, 3 * BRIEF);
+    renews(&mut scene, &mut peer, 2 * SHORT);
     for label in ["a", "b"] {
         let leader = scene.fleet.ask(label, &Command::LeaderId { group: "default".to_owned() });
         assert_eq!(leader, Ok("nest-1".into()));
@@ -75,7 +75,7 @@ fn somebody_leads_when_a_peer_has_died() {
 fn a_peer_leads_when_all_of_ours_have_gone_and_ours_when_it_goes() {
     let Some((mut scene, reign)) = Scene::new(BRIEF, &["a", "b"]) else { return };
     let client = Client::open(scene.redis.address(), None).unwrap();
-    let mut peer = NestPeer::new(client, "nest-1", "default", BRIEF);
+    let mut peer = NestPeer::new(client, "nest-1", "default", SHORT);
     assert!(!peer.acquire().unwrap(), "{reign:?} leads");
     for label in ["b", "a"] {
         scene.fleet.ask(label, &Command::Drain).unwrap();

@@ -6,6 +6,7 @@ use leader_core::BootInstant;
 use leader_examples::history::View;
 use leader_tests::process::{Fleet, Reign, Spawn};
 use leader_tests::redis::{Proxy, RedisServer, assert_deadline_within_lease};
+use serde_json::Value;
 
 use crate::{PROGRAM, took};
 
@@ -102,10 +103,15 @@ impl Scene {
         Reign { label: view.instance, term: view.term }
     }
 
-    /// Waits until none of these nodes has a problem with the server.
+    /// Waits until none of these nodes has a problem with its group. What they have found out about the server when they
+    /// began is another matter.
     pub(crate) fn until_well(&mut self, labels: &[&str]) {
-        let well = |fleet: &mut Fleet| labels.iter().all(|label| fleet.problems(label) == "[]");
-        self.fleet.until(&format!("{labels:?} are well"), |fleet| well(fleet).then_some(()));
+        let is_well = |status: &Value| {
+            let problems = status["problems"].as_array().unwrap();
+            problems.iter().all(|problem| problem["group"].is_null())
+        };
+        let all_are = |fleet: &mut Fleet| labels.iter().all(|label| is_well(&fleet.status(label)));
+        self.fleet.until(&format!("{labels:?} are well"), |fleet| all_are(fleet).then_some(()));
     }
 
     /// Lets time pass.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use leader_core::store::RedisStore;
 use leader_core::testing::conformance;
 use leader_core::{BootInstant, Elector, FreshStore};
+use leader_tests::process::eventually;
 use leader_tests::redis::RedisServer;
 
 use crate::config;
@@ -64,7 +65,6 @@ async fn each_right_in_the_readme_is_needed() {
         while !refused().contains(command) && BootInstant::now().saturating_since(begin) < 2 * TTL {
             let _ = elector.leader_id("default").await;
         }
-        let _ = elector.doctor().await;
         let _ = elector.shutdown(Duration::ZERO).await;
         assert!(refused().contains(command), "without {rule} nothing was refused: {}", refused());
     }
@@ -78,6 +78,32 @@ async fn who_lacks_a_right_is_told_the_rules_of_the_readme() {
     let problems = format!("{:?}", elector.status().problems);
     assert!(problems.contains("NOPERM") && problems.contains(&rules().join(" ")), "{problems}");
     elector.shutdown(Duration::ZERO).await.unwrap();
+}
+
+/// A lease whose record cannot be written would be nobody's, and would be kept from all others again and again.
+#[tokio::test]
+async fn who_may_not_write_the_record_takes_no_lease_and_keeps_none() {
+    let Some(redis) = RedisServer::start(&[]) else { return };
+    let without = |missing: &str| rules().into_iter().filter(|rule| rule != missing).collect::<Vec<_>>();
+    for missing in ["+persist", "+hset"] {
+        let url = user(&redis, &without(missing));
+        let lame = Elector::start(config(&url).ttl(10 * TTL)).await.unwrap();
+        assert!(!lame.is_leader("default"));
+        // Before its lease would have ended.
+        let healthy = Elector::start(config(&redis.url()).ttl(10 * TTL)).await.unwrap();
+        assert!(healthy.is_leader("default"), "without {missing}: {:?}", healthy.status());
+        healthy.shutdown(Duration::ZERO).await.unwrap();
+        lame.shutdown(Duration::ZERO).await.unwrap();
+
+        let url = user(&redis, &rules());
+        let leader = Elector::start(config(&url).ttl(TTL)).await.unwrap();
+        assert!(leader.is_leader("default"));
+        let next = Elector::start(config(&redis.url()).ttl(TTL)).await.unwrap();
+        user(&redis, &without(missing));
+        eventually("the other leads", || next.is_leader("default").then_some(()));
+        leader.shutdown(Duration::ZERO).await.ok();
+        next.shutdown(Duration::ZERO).await.unwrap();
+    }
 }
 
 #[tokio::test]

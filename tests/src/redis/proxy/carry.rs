@@ -1,6 +1,5 @@
 //! Carries bytes between a client and the server.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -14,7 +13,7 @@ use super::{Kept, State};
 use crate::redis::Port;
 
 /// Accepts clients for as long as the proxy lives, but while it is closed.
-pub(super) async fn serve(port: Port, server: SocketAddr, state: Arc<State>) {
+pub(super) async fn serve(port: Port, state: Arc<State>) {
     let mut rules = state.rules.subscribe();
     // The state is owned here too: its sender is never gone.
     while rules.wait_for(|rules| rules.open).await.is_ok() {
@@ -30,7 +29,7 @@ pub(super) async fn serve(port: Port, server: SocketAddr, state: Arc<State>) {
                     // A client that has gone already is no client.
                     let Ok((client, _)) = accepted else { continue };
                     let number = state.begin();
-                    tokio::spawn(connection(number, client, server, Arc::clone(&state)));
+                    tokio::spawn(connection(number, client, Arc::clone(&state)));
                 }
             }
         }
@@ -39,11 +38,12 @@ pub(super) async fn serve(port: Port, server: SocketAddr, state: Arc<State>) {
     }
 }
 
-async fn connection(number: u64, client: TcpStream, server: SocketAddr, state: Arc<State>) {
+async fn connection(number: u64, client: TcpStream, state: Arc<State>) {
     let mut rules = state.rules.subscribe();
     let both = async {
         // A server that is not there: the client sees a connection that ends at once.
-        let server = TcpStream::connect(server).await?;
+        let address = *state.server.borrow();
+        let server = TcpStream::connect(address).await?;
         client.set_nodelay(true)?;
         server.set_nodelay(true)?;
         let (from_client, to_client) = client.into_split();

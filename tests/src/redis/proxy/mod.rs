@@ -30,6 +30,8 @@ pub struct Proxy {
 
 #[derive(Debug)]
 struct State {
+    /// Where new connections lead to.
+    server: watch::Sender<SocketAddr>,
     rules: watch::Sender<Rules>,
     listening: watch::Sender<bool>,
     /// The numbers of the connections.
@@ -62,6 +64,7 @@ impl Proxy {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.expect("a thread can be started");
         let state = Arc::new(State {
+            server: watch::Sender::new(server),
             rules: watch::Sender::default(),
             listening: watch::Sender::default(),
             connections: watch::Sender::default(),
@@ -70,7 +73,7 @@ impl Proxy {
             lost: Default::default(),
         });
         let address = port.address();
-        runtime.spawn(carry::serve(port, server, Arc::clone(&state)));
+        runtime.spawn(carry::serve(port, Arc::clone(&state)));
         let proxy = Self { address, state, runtime };
         proxy.wait(&proxy.state.listening, "it listens", |listening| *listening);
         proxy
@@ -115,6 +118,11 @@ impl Proxy {
         });
         let over = |open: &BTreeSet<u64>| open.first().is_none_or(|first| *first > last);
         self.wait(&self.state.connections, "all connections have ended", over);
+    }
+
+    /// New connections lead to another server; those that there are stay as they are.
+    pub fn redirect(&self, server: &RedisServer) {
+        self.state.server.send_replace(server.address());
     }
 
     /// Refuses new connections, and returns when it does. Those that there are stay.

@@ -3,7 +3,7 @@
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -29,6 +29,8 @@ pub(super) struct Connection {
     end: Arc<watch::Sender<Option<Failure>>>,
     /// A call on it got no answer.
     given_up: AtomicBool,
+    /// Calls without an answer yet.
+    under_way: AtomicUsize,
     tasks: [AbortHandle; 2],
 }
 
@@ -68,7 +70,11 @@ impl Connection {
             }
         }
         // fred takes a connection for good that was closed while it logged in.
-        reply(this.call(Request::bare("PING"), timeout).await?)?;
+        match reply(this.call(Request::bare("PING"), timeout).await?) {
+            // It is there, whatever else it can do now: that is for the commands to find out.
+            Err(Failure::Server(error)) if failure::is_of_the_moment(&error) => {}
+            answer => drop(answer?),
+        }
         Ok(this)
     }
 
@@ -85,8 +91,8 @@ impl Connection {
                 finish(&end, cause);
             }
         });
-        let given_up = AtomicBool::new(false);
-        Self { client, address, end, given_up, tasks: [fred, watcher.abort_handle()] }
+        let (given_up, under_way) = (AtomicBool::new(false), AtomicUsize::new(0));
+        Self { client, address, end, given_up, under_way, tasks: [fred, watcher.abort_handle()] }
     }
 
     /// Sends one command and waits for its reply, which may be an error of the server's.
@@ -104,7 +110,7 @@ impl Connection {
         if self.given_up.load(Ordering::Relaxed) {
             return Err(failure::given_up(&self.address));
         }
-        let mut unanswered = Unanswered(Some(self));
+        let mut call = Call::begin(self);
         let slot = request.key.map_or(ClusterHash::Random, |key| ClusterHash::Custom(redis_keyslot(key.as_bytes())));
         let command = CustomCommand::new_static(request.name, slot, false);
         let arguments: Vec<Value> = request.arguments.into_iter().map(Value::from).collect();
@@ -114,9 +120,7 @@ impl Connection {
             answer = client.custom_raw(command, arguments) => answer.map_err(|error| failure::of(&error, &self.address)),
             cause = self.ended() => Err(cause),
         };
-        if answer.is_ok() {
-            unanswered.0 = None;
-        }
+        call.answered = answer.is_ok();
         answer
     }
 
@@ -134,9 +138,12 @@ impl Connection {
         };
         let (written, answer) = tokio::join!(writing, self.call(Request::bare("PING"), timeout));
         written?;
-        match reply(answer?)? {
-            Reply::List(_) => Ok(()),
-            _ => Err(Failure::Unreachable(format!("{} did not confirm the subscription", self.address.server))),
+        match reply(answer?) {
+            Ok(Reply::List(_)) => Ok(()),
+            // That is no refusal: a server that cannot write to its disk refuses each PING.
+            Err(Failure::Server(error)) if failure::is_of_the_disk(&error) => Ok(()),
+            Err(failure) => Err(failure),
+            Ok(_) => Err(Failure::Unreachable(format!("{} did not confirm the subscription", self.address.server))),
         }
     }
 
@@ -151,11 +158,16 @@ impl Connection {
         let cause = end.wait_for(Option::is_some).await.ok().and_then(|cause| cause.clone());
         cause.unwrap_or_else(|| failure::ended(&self.address))
     }
+
+    fn abort(&self) {
+        finish(&self.end, failure::ended(&self.address));
+        self.tasks.iter().for_each(AbortHandle::abort);
+    }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.tasks.iter().for_each(AbortHandle::abort);
+        self.abort();
     }
 }
 
@@ -164,13 +176,26 @@ fn finish(end: &watch::Sender<Option<Failure>>, cause: Failure) {
     end.send_if_modified(|known| known.is_none().then(|| *known = Some(cause)).is_some());
 }
 
-/// A call without an answer: if it still is one when this is dropped, its connection takes no more.
-struct Unanswered<'a>(Option<&'a Connection>);
+/// A call that is under way. If it is not answered when this is dropped, its connection takes no more calls, and ends with
+/// the last of those that it has.
+struct Call<'a> {
+    connection: &'a Connection,
+    answered: bool,
+}
 
-impl Drop for Unanswered<'_> {
+impl<'a> Call<'a> {
+    fn begin(connection: &'a Connection) -> Self {
+        connection.under_way.fetch_add(1, Ordering::Relaxed);
+        Self { connection, answered: false }
+    }
+}
+
+impl Drop for Call<'_> {
     fn drop(&mut self) {
-        if let Some(connection) = self.0 {
-            connection.given_up.store(true, Ordering::Relaxed);
+        let Connection { given_up, under_way, .. } = self.connection;
+        given_up.fetch_or(!self.answered, Ordering::Relaxed);
+        if under_way.fetch_sub(1, Ordering::Relaxed) == 1 && given_up.load(Ordering::Relaxed) {
+            self.connection.abort();
         }
     }
 }

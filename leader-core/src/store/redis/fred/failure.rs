@@ -42,6 +42,15 @@ pub(super) fn of_server(text: &str) -> Failure {
     Failure::Server(text.split(", with args beginning with").next().unwrap_or_default().to_owned())
 }
 
+/// Refusals of a PING that do not mean that nobody may come in.
+pub(super) fn is_of_the_moment(error: &str) -> bool {
+    ["BUSY ", "LOADING ", "MASTERDOWN ", "NOPERM "].iter().any(|code| error.starts_with(code)) || is_of_the_disk(error)
+}
+
+pub(super) fn is_of_the_disk(error: &str) -> bool {
+    error.starts_with("MISCONF ")
+}
+
 /// Whatever is between us and the server may have words of its own for a login that it refuses.
 fn hide(text: &str, address: &Address) -> String {
     match &address.password {

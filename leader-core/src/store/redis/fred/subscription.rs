@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 
 use super::super::address::Address;
 use super::super::connection::{Failure, Heard, Request, Subscription};
-use super::connection::{Connection, reply};
+use super::connection::Connection;
 
 /// Time from one question to the peer to the next, whether it is still there: a connection that only listens never learns
 /// by itself that the other end is gone.
@@ -94,7 +94,8 @@ impl Plan {
         let questions = async {
             loop {
                 sleep(jittered(ASK)).await;
-                if connection.call(Request::bare("PING"), self.timeout).await.and_then(reply).is_err() {
+                // An error is an answer: a server that cannot write to its disk refuses each PING.
+                if connection.call(Request::bare("PING"), self.timeout).await.is_err() {
                     return;
                 }
             }

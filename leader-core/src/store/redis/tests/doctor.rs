@@ -29,6 +29,8 @@ fn groups() -> BTreeMap<GroupName, Vec<String>> {
 async fn connect(store: &RedisStore, id: &str, program: &str, groups: BTreeMap<GroupName, Vec<String>>) {
     let program = program.to_owned();
     let session = Session { candidate: candidate(id), groups, program, announcer: Announcer::new().0, timeout: AMPLE };
+    // As it was not before.
+    store.disconnect(session.candidate.incarnation).await.unwrap();
     store.connect(session).await.unwrap();
 }
 

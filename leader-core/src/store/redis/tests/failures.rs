@@ -125,3 +125,12 @@ async fn a_server_that_takes_no_more_clients_is_told() {
     let _first = client(&server.url()).connect(AMPLE).await.unwrap();
     assert_eq!(failed(&server.url()).await, Failure::Server("ERR max number of clients reached".to_owned()));
 }
+
+#[tokio::test]
+async fn a_server_that_repeats_what_it_was_told_shows_no_password() {
+    let Some(server) = Server::start(&["--rename-command", "AUTH", ""]) else { return };
+    for user in ["", "somebody"] {
+        let failure = failed(&format!("redis://{user}:s3cret%21@127.0.0.1:{}", server.port)).await;
+        assert_eq!(failure, Failure::Server("ERR unknown command 'AUTH'".to_owned()));
+    }
+}

@@ -105,18 +105,23 @@ async fn an_address_of_version_6_stands_in_brackets() {
 }
 
 #[tokio::test]
-async fn a_call_to_a_server_that_stands_still_ends_with_its_time_and_the_link_with_it() {
+async fn after_a_call_that_got_no_answer_no_further_one_is_sent_but_those_under_way_go_on() {
     let Some(server) = Server::start(&[]) else { return };
     let link = link(&server.url()).await;
     server.stop();
-    let (before, long) = (Instant::now(), link.run(Request::bare("PING"), AMPLE));
-    // The other call has all the time in the world, but the link is not to be trusted any more.
-    let (short, long) = tokio::join!(link.run(Request::bare("PING"), SHORT), long);
-    assert!(before.elapsed() >= SHORT && before.elapsed() < AMPLE);
-    assert_eq!(short, Err(Failure::TimedOut));
-    assert!(matches!(long, Err(Failure::Unreachable(_))), "{long:?}");
-    server.resume();
-    assert!(matches!(run(&*link, &["PING"]).await, Err(Failure::Unreachable(cause)) if cause.contains("given up")));
+    let short = async {
+        let before = Instant::now();
+        let short = link.run(Request::bare("PING"), SHORT).await;
+        assert!(before.elapsed() >= SHORT && before.elapsed() < AMPLE);
+        assert_eq!(short, Err(Failure::TimedOut));
+        let next = run(&*link, &["INCR", "n"]).await;
+        assert!(matches!(&next, Err(Failure::Unreachable(cause)) if cause.contains("given up")), "{next:?}");
+        server.resume();
+    };
+    let (long, ()) = tokio::join!(link.run(Request::bare("PING"), AMPLE), short);
+    assert_eq!(long, Ok(Reply::Text("PONG".to_owned())));
+    assert_eq!(server.ask(&["GET", "n"]), Reply::Nil);
+    assert!(matches!(run(&*link, &["PING"]).await, Err(Failure::Unreachable(_))));
 }
 
 #[tokio::test]
