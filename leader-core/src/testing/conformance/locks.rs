@@ -150,7 +150,8 @@ impl Suite<'_> {
         let (key, [a, b]) = (self.key("owner"), self.parties().await);
         let holder = Asker::of(&a);
         let token = holder.win(&key).await;
-        for other in [Asker::of(&b), Asker::of(&a)] {
+        let (of_another, of_the_same, elsewhere) = (Asker::of(&b), Asker::of(&a), Asker::of(&b));
+        for other in [&of_another, &of_the_same] {
             let busy = other.is_busy(&key, None).await;
             let right = busy.holder.as_ref() == Some(&a.candidate.id)
                 && busy.token.is_none_or(|told| told == token)
@@ -159,11 +160,14 @@ impl Suite<'_> {
                 && busy.ahead == 0;
             promised!(right, "who is refused is told the holder and the time left", "{busy:?}");
         }
-        let elsewhere = Asker::of(&b).acquire(&self.key("owner of another key"), None).await;
-        promised!(matches!(elsewhere, LockAnswer::Won { .. }), "a lock is about one key", "{elsewhere:?}");
+        let another_key = self.key("owner of another key");
+        let answer = elsewhere.acquire(&another_key, None).await;
+        promised!(matches!(answer, LockAnswer::Won { .. }), "a lock is about one key", "{answer:?}");
+        elsewhere.release(&another_key, None).await;
         let released = holder.release(&key, Some(token)).await;
         promised!(released == LockAnswer::Released, "the owner can release", "{released:?}");
-        Asker::of(&b).win(&key).await;
+        of_another.win(&key).await;
+        of_another.release(&key, None).await;
         for party in [a, b] {
             party.leave().await;
         }
@@ -210,13 +214,15 @@ impl Suite<'_> {
         let (key, [a, b]) = (self.key("again"), self.parties().await);
         let owner = Asker::of(&a);
         let token = owner.win(&key).await;
-        Asker::of(&b).is_busy(&key, Some(PLACE)).await;
+        let waits = Asker::of(&b);
+        waits.is_busy(&key, Some(PLACE)).await;
         let again = owner.win(&key).await;
         promised!(again == token, "what the owner holds already is the same acquisition", "{again} after {token}");
         let renewed = owner.renew(&key, token).await;
         promised!(renewed == LockAnswer::Renewed, "asking twice does no harm", "{renewed:?}");
         let released = owner.release(&key, None).await;
         promised!(released == LockAnswer::Released, "an owner can release what it may hold", "{released:?}");
+        waits.release(&key, None).await;
         let nothing = owner.release(&key, None).await;
         promised!(nothing == LockAnswer::NotHeld, "who holds nothing releases nothing", "{nothing:?}");
         for party in [a, b] {
@@ -301,16 +307,18 @@ impl Suite<'_> {
 
     async fn a_token_is_above_every_floor_and_every_token_before(&self) {
         const AHEAD: u64 = 1_000_000_000;
-        let (key, [a]) = (self.key("floor"), self.parties().await);
-        let token = Asker::of(&a).win(&key).await;
+        let (key, another, [a]) = (self.key("floor"), self.key("floor of another"), self.parties().await);
+        let (first, ahead) = (Asker::of(&a), Asker::of(&a));
+        let token = first.win(&key).await;
         promised!(token.get() > 1 << 50, "a token is at least the wall clock in µs", "{token}");
         let floor = Term::new(token.get() + AHEAD);
-        let ahead = Asker::of(&a);
         let acquire = LockOp::Acquire { floor, queue: None, once: false };
-        match ahead.ask(&self.key("floor of another"), LONG, acquire).await {
+        match ahead.ask(&another, LONG, acquire).await {
             LockAnswer::Won { token } if token > floor => {}
             other => broken!("a token is above the asker's floor", "{other:?} with {floor}"),
         }
+        first.release(&key, None).await;
+        ahead.release(&another, None).await;
         a.leave().await;
     }
 
