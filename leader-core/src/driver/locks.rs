@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::{Id, JoinError, JoinSet};
 
-use self::call::{Done, Member};
+use self::call::{BATCH, Done, Member};
 use self::entry::Entry;
 use super::report::{Report, Reporter};
 use crate::clock::BootInstant;
@@ -29,6 +29,9 @@ use crate::store::Announcement;
 
 /// So many questions of handles are taken in at once.
 const MAIL: usize = 1024;
+/// So many calls of the store are under way at most; what comes due meanwhile shares the next ones. So a crowd of locks holds
+/// up the store for no longer than these take, and none of them spends its time in the crowd.
+const CALLS: usize = 4;
 
 pub(super) struct Locks {
     shared: Arc<Shared>,
@@ -39,6 +42,8 @@ pub(super) struct Locks {
     /// By the instant at which something has to be done, and by the one from which it may be.
     latest: BTreeSet<(BootInstant, u128)>,
     earliest: BTreeSet<(BootInstant, u128)>,
+    /// Those that are held, by their deadline.
+    deadlines: BTreeSet<(BootInstant, u128)>,
     calls: JoinSet<Done>,
     in_flight: HashMap<Id, Vec<Member>>,
     /// The largest token that was seen, of any lock.
@@ -71,6 +76,7 @@ impl Locks {
             entries: HashMap::new(),
             latest: BTreeSet::new(),
             earliest: BTreeSet::new(),
+            deadlines: BTreeSet::new(),
             calls: JoinSet::new(),
             in_flight: HashMap::new(),
             floor: Term::default(),
@@ -120,8 +126,17 @@ impl Locks {
 
     /// Does everything that is due. `away`: why the store cannot be asked yet.
     pub(super) fn advance(&mut self, now: BootInstant, away: Option<&StoreError>) {
+        // First what needs no call: a lock ends at its deadline, however busy the store is.
+        while let Some((at, nonce)) = self.deadlines.first().copied().filter(|(at, _)| *at <= now) {
+            let mut notices = Vec::new();
+            if let Some(entry) = self.entries.get_mut(&nonce) {
+                entry.machine.let_time_pass(now, &mut notices);
+            }
+            self.settle(nonce, now, notices, None);
+            self.deadlines.remove(&(at, nonce));
+        }
         let mut requests = Vec::new();
-        for nonce in self.take_due(now) {
+        for nonce in self.take_due(now, self.room()) {
             let Some(entry) = self.entries.get_mut(&nonce) else { continue };
             let mut notices = Vec::new();
             let request = entry.machine.poll(now, self.floor, &mut notices);
@@ -138,34 +153,51 @@ impl Locks {
         self.send(now, requests);
     }
 
-    pub(super) fn next_wake(&self) -> Option<BootInstant> {
-        self.latest.first().map(|(at, _)| *at)
+    /// How many commands can be sent now.
+    fn room(&self) -> usize {
+        CALLS.saturating_sub(self.in_flight.len()) * BATCH
     }
 
-    /// All that have to be looked at now; and then all that may be, so that they share a call.
-    fn take_due(&mut self, now: BootInstant) -> Vec<u128> {
-        if self.next_wake().is_none_or(|at| now < at) {
+    pub(super) fn next_wake(&self) -> Option<BootInstant> {
+        // Without room, the end of a call is the next event.
+        let first = if self.room() > 0 { self.latest.first() } else { self.deadlines.first() };
+        first.map(|(at, _)| *at)
+    }
+
+    /// Those that have to be looked at now, and then those that may be, so that they share a call: `most` at most, and what
+    /// gives back or keeps a lock before what asks for one.
+    fn take_due(&mut self, now: BootInstant, most: usize) -> Vec<u128> {
+        if most == 0 || self.latest.first().is_none_or(|(at, _)| now < *at) {
             return Vec::new();
         }
         let up_to_now = ..=(now, u128::MAX);
-        let mut due: Vec<u128> = self.latest.range(up_to_now).map(|(_, nonce)| *nonce).collect();
-        // Each of those is in here, too, unless its time was chosen before the earliest one.
-        due.extend(self.earliest.range(up_to_now).map(|(_, nonce)| *nonce));
-        due.sort_unstable();
-        due.dedup();
-        for nonce in &due {
-            self.unschedule(*nonce);
+        let of =
+            |set: &BTreeSet<(BootInstant, u128)>| set.range(up_to_now).map(|(_, nonce)| *nonce).collect::<Vec<_>>();
+        // What has to be done now stands in both, unless its time was chosen before the earliest one.
+        let mut due = of(&self.latest);
+        due.extend(of(&self.earliest));
+        let (asking, mut first): (Vec<u128>, Vec<u128>) =
+            due.into_iter().partition(|nonce| self.entries.get(nonce).is_some_and(|entry| entry.machine.is_waiting()));
+        first.extend(asking);
+        let mut due = Vec::with_capacity(most.min(first.len()));
+        for nonce in first {
+            if due.len() == most {
+                break;
+            }
+            if self.unschedule(nonce) {
+                due.push(nonce);
+            }
         }
         due
     }
 
-    fn unschedule(&mut self, nonce: u128) {
-        if let Some(entry) = self.entries.get_mut(&nonce)
-            && let Some(span) = entry.span.take()
-        {
-            self.latest.remove(&(entry.chosen, nonce));
-            self.earliest.remove(&(span.earliest, nonce));
-        }
+    /// Whether it was scheduled.
+    fn unschedule(&mut self, nonce: u128) -> bool {
+        let Some(entry) = self.entries.get_mut(&nonce) else { return false };
+        let Some(span) = entry.span.take() else { return false };
+        self.latest.remove(&(entry.chosen, nonce));
+        self.earliest.remove(&(span.earliest, nonce));
+        true
     }
 
     /// The store has announced something.
@@ -217,6 +249,7 @@ impl Locks {
             cell,
             inside_work,
             has_handle: true,
+            deadline: None,
             counted: (false, false),
             span: None,
             chosen: now,
@@ -246,8 +279,16 @@ impl Locks {
     fn settle(&mut self, nonce: u128, now: BootInstant, notices: Vec<Notice>, error: Option<&StoreError>) {
         self.unschedule(nonce);
         let Some(entry) = self.entries.get_mut(&nonce) else { return };
-        if let Some((token, deadline)) = entry.machine.view(now) {
+        let view = entry.machine.view(now);
+        let deadline = view.map(|(_, deadline)| deadline);
+        if let Some((token, deadline)) = view {
             entry.cell.hold(token, deadline);
+        }
+        if deadline != entry.deadline {
+            self.deadlines.extend(deadline.map(|at| (at, nonce)));
+            if let Some(before) = std::mem::replace(&mut entry.deadline, deadline) {
+                self.deadlines.remove(&(before, nonce));
+            }
         }
         for notice in notices {
             if let Some(report) = entry.tell(notice, error, &self.shared.address) {

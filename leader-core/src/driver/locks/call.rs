@@ -15,7 +15,7 @@ use crate::lock::machine::{Request, RequestNo};
 use crate::store::{LockAnswer, LockAnswers, LockBatch, LockCommand, LockKey, LockOp, LockOwner};
 
 /// So many commands go into one call: a longer script would keep other clients of the store waiting.
-const BATCH: usize = 100;
+pub(super) const BATCH: usize = 100;
 
 pub(super) type Done = Result<LockAnswers, StoreError>;
 

@@ -18,6 +18,8 @@ pub(super) struct Entry {
     pub(super) inside_work: bool,
     /// A handle has it, or waits for it.
     pub(super) has_handle: bool,
+    /// Until when it is held.
+    pub(super) deadline: Option<BootInstant>,
     /// What it was counted as.
     pub(super) counted: (bool, bool),
     pub(super) span: Option<Span>,

@@ -205,7 +205,7 @@ impl Machine {
     }
 
     /// Ends what has run out.
-    fn let_time_pass(&mut self, now: BootInstant, notices: &mut Vec<Notice>) {
+    pub(crate) fn let_time_pass(&mut self, now: BootInstant, notices: &mut Vec<Notice>) {
         match self.state {
             State::Held { token, deadline } if deadline <= now => {
                 self.state = State::Lost { token };

@@ -70,11 +70,13 @@ async fn what_was_given_up_while_the_server_stood_still_is_free_when_it_goes_on(
 async fn a_lock_outlasts_a_short_stall_and_is_lost_with_the_servers_memory() {
     let Some(mut server) = Server::start(&[]) else { return };
     let elector = start(&server).await;
-    let guard = elector.lock("k").ttl(Duration::from_secs(6)).acquire().await.unwrap();
-    server.stop();
-    tokio::time::sleep(Duration::from_millis(2_500)).await;
-    server.resume();
+    let guard = elector.lock("k").ttl(Duration::from_secs(15)).acquire().await.unwrap();
     let before = guard.deadline();
+    // Over the time of its first renewal.
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    server.stop();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    server.resume();
     until("it is renewed", || guard.deadline() > before).await;
     server.restart();
     tokio::time::timeout(AMPLE, guard.lost()).await.unwrap();
