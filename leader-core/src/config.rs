@@ -32,6 +32,8 @@ pub(crate) use timing::{MIN_TTL, Timing};
 #[must_use]
 pub struct Config {
     pub(crate) store: StoreChoice,
+    /// A setting for a store that is opened by its URL, set for one that was given.
+    misplaced: Option<&'static str>,
     pub(crate) groups: Vec<String>,
     pub(crate) expected: Vec<String>,
     pub(crate) observed: Vec<String>,
@@ -151,6 +153,7 @@ impl Config {
     fn on(store: StoreChoice) -> Self {
         Self {
             store,
+            misplaced: None,
             groups: Vec::new(),
             expected: Vec::new(),
             observed: Vec::new(),
@@ -269,43 +272,45 @@ impl Config {
 
     /// What to think of a store without a record; [`FreshStore::Wait`] by default. For stores that are opened by their URL.
     pub fn fresh_store(self, fresh: FreshStore) -> Self {
-        self.store_option(|options| options.fresh_store = fresh)
+        self.store_option("fresh_store", |options| options.fresh_store = fresh)
     }
 
     /// What the names of the keys begin with, in a Redis server that is opened by its URL: `leader:` by default. Fleets with
     /// different prefixes elect apart; all instances of one fleet need the same.
     pub fn prefix(self, prefix: impl Into<String>) -> Self {
-        self.store_option(|options| options.prefix = prefix.into())
+        self.store_option("prefix", |options| options.prefix = prefix.into())
     }
 
     /// What the names of the keys of locks begin with, in a Redis server that is opened by its URL: `_lock:` by default. All who
     /// are to exclude each other need the same, other implementations of such locks included.
     pub fn lock_prefix(self, prefix: impl Into<String>) -> Self {
-        self.store_option(|options| options.lock_prefix = prefix.into())
+        self.store_option("lock_prefix", |options| options.lock_prefix = prefix.into())
     }
 
     /// A Redis server that may have lost its memory gives no lease for the asker's ttl, or for the ttl in its record, or for
     /// so long, whichever is longest. It has to be the largest ttl in the fleet where instances have different ones; zero by
     /// default. For a store that is opened by its URL.
     pub fn shortest_quarantine(self, shortest: Duration) -> Self {
-        self.store_option(|options| options.shortest_quarantine = shortest)
+        self.store_option("shortest_quarantine", |options| options.shortest_quarantine = shortest)
     }
 
-    fn store_option(mut self, set: impl FnOnce(&mut StoreOptions)) -> Self {
-        if let StoreChoice::Url { options, .. } = &mut self.store {
-            set(options);
+    fn store_option(mut self, setting: &'static str, set: impl FnOnce(&mut StoreOptions)) -> Self {
+        match &mut self.store {
+            StoreChoice::Url { options, .. } => set(options),
+            StoreChoice::Given(_) => self.misplaced = Some(setting),
         }
         self
     }
 
     /// The store, which is not opened yet.
     pub(crate) fn open_store(&self) -> Result<Arc<dyn LeaseStore>, ConfigError> {
-        match &self.store {
-            StoreChoice::Url { url, options } => {
+        match (&self.store, self.misplaced) {
+            (StoreChoice::Url { url, options }, _) => {
                 options.check()?;
                 Ok(crate::store::open(url, options)?)
             }
-            StoreChoice::Given(store) => Ok(Arc::clone(store)),
+            (StoreChoice::Given(_), Some(setting)) => Err(ConfigError::StoreSetting { setting }),
+            (StoreChoice::Given(store), None) => Ok(Arc::clone(store)),
         }
     }
 
@@ -393,5 +398,33 @@ impl fmt::Debug for Config {
             .field("reclaim", &self.reclaim)
             .field("require_store", &self.require_store)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::MemoryStore;
+
+    #[test]
+    fn a_setting_of_the_store_is_refused_where_it_would_be_lost() {
+        let given = || Config::with_store(MemoryStore::new());
+        for (config, setting) in [
+            (given().fresh_store(FreshStore::Trust), "fresh_store"),
+            (given().prefix("app:"), "prefix"),
+            (given().shortest_quarantine(Duration::from_secs(30)), "shortest_quarantine"),
+        ] {
+            assert_eq!(config.open_store().err(), Some(ConfigError::StoreSetting { setting }));
+        }
+        assert!(given().open_store().is_ok());
+    }
+
+    #[test]
+    fn a_prefix_is_printable_and_has_no_braces() {
+        for bad in ["", "a b", "{a}", "a*", "é", "a\n", &"x".repeat(129)] {
+            let refused = Config::new("memory:").prefix(bad).open_store().err();
+            assert!(matches!(refused, Some(ConfigError::Prefix { .. })), "{bad:?}: {refused:?}");
+        }
+        assert!(Config::new("memory:").prefix("app:leader:").open_store().is_ok());
     }
 }

@@ -113,6 +113,15 @@ pub enum ConfigError {
     /// A store's address.
     #[error(transparent)]
     StoreUrl(#[from] StoreUrlError),
+    /// A setting of a store that is opened by its URL, for one that was handed over.
+    #[error(
+        "Config::{setting} is for a store that is opened by its URL, and this configuration was given one by Config::with_store; \
+         set it on the store itself"
+    )]
+    StoreSetting {
+        /// The setting.
+        setting: &'static str,
+    },
     /// What the names of the keys should begin with.
     #[error(
         "`{prefix}` cannot be a prefix of keys: {reason}; use 1 to 128 printable ASCII characters without blanks, braces and \

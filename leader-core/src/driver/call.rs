@@ -248,6 +248,8 @@ impl Failures {
 /// What people call this program.
 pub(super) fn program() -> String {
     let file = std::env::current_exe().ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+    // What Linux adds when the file was replaced while it runs.
+    let file = file.map(|file| file.trim_end_matches(" (deleted)").to_owned());
     file.unwrap_or_else(|| "an unnamed program".to_owned())
 }
 

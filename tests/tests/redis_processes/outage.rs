@@ -83,16 +83,15 @@ fn a_server_that_forgets_its_scripts_costs_nothing() {
 }
 
 #[test]
-fn a_server_that_ends_connections_gives_the_lease_to_nobody_else() {
+fn a_server_that_ends_connections_costs_nothing() {
     let Some((mut scene, reign)) = Scene::new(SHORT, &["a", "b"]) else { return };
     for _ in 0..3 {
         // Commands and announcements of two nodes, unless one is just connecting again.
-        let killed = BootInstant::now();
         assert!(scene.redis.kill_clients() > 0);
-        let view = scene.leads_on("CLIENT KILL", killed, SHORT);
+        let view = scene.leads_on("CLIENT KILL", later(SHORT / 2), SHORT);
         assert_eq!(view.instance, reign.label);
     }
     let views = scene.fleet.read_logs().views().len();
-    assert!(views <= 4, "at most one renewal fails each time: {:?}", scene.fleet.read_logs().views());
+    assert!(views <= 2, "more than one renewal was under way: {:?}", scene.fleet.read_logs().views());
     scene.fleet.assert_safe();
 }

@@ -3,7 +3,7 @@
 
 use leader_core::BootInstant;
 use leader_tests::process::{Fleet, Mount, Reign};
-use leader_tests::redis::RedisServer;
+use leader_tests::redis::{Proxy, RedisServer, Way};
 
 use crate::{BRIEF, SHORT, Scene, later};
 
@@ -65,14 +65,23 @@ fn nobody_leads_by_a_server_whose_disk_is_full() {
 
 #[test]
 fn a_full_memory_costs_no_leader_and_lets_nobody_begin() {
-    let Some((mut scene, reign)) = Scene::new(SHORT, &["a", "b"]) else { return };
+    let Some(mut scene) = Scene::empty(&[]) else { return };
+    let proxy = Proxy::before(&scene.redis);
+    let mut plan = scene.plan("a", SHORT);
+    plan.options.store = proxy.url();
+    // It fails and asks again long before its lease ends.
+    plan.options.operation_timeout = Some(SHORT / 10);
+    plan.options.retry = Some(SHORT / 30);
+    scene.fleet.start(&plan);
+    scene.start(SHORT, &["b"]);
+    let reign = scene.first();
     scene.redis.exhaust_memory();
     // It renews.
     scene.fleet.still_leads(&reign, "default", later(SHORT + SHORT / 3));
     // It takes its own lease again when a renewal has failed, under another term.
-    scene.redis.kill_clients();
-    let killed = BootInstant::now();
-    let again = scene.taken_over("a failed renewal without memory", killed, &reign);
+    proxy.hold(Way::ToServer);
+    let held = BootInstant::now();
+    let again = scene.taken_over("a failed renewal without memory", held, &reign);
     assert_eq!(again.label, "a");
     // Anybody else is refused, loudly.
     scene.fleet.kill("a");

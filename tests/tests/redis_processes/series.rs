@@ -50,7 +50,7 @@ fn after_ten_outages_in_a_row_somebody_leads_and_nothing_has_piled_up() {
         });
         eprintln!("{label}: at first {at_first:?}, after {} outages {halfway:?}, after {ROUNDS} {after:?}", ROUNDS / 2);
         // By half of them, each kind had been there once: what grows with their number has grown again.
-        assert!(after.resident_kib < halfway.resident_kib + 4096, "the memory of {label} has grown");
+        assert!(after.resident_kib < halfway.resident_kib + 8192, "the memory of {label} has grown");
     }
 }
 

@@ -36,6 +36,9 @@ pub(super) trait Link: Send + Sync + 'static {
     /// It is sent at most once. After any failure but [`Failure::Server`] the link is not to be trusted: drop it. The same
     /// goes for a future that was dropped before it was ready.
     fn run(&self, request: Request, timeout: Duration) -> Pending<'_, Reply>;
+
+    /// It is known by now that it takes no more commands, such as after the other end has closed it.
+    fn is_over(&self) -> bool;
 }
 
 /// A subscription; dropping it ends it.

@@ -205,6 +205,10 @@ mod tests {
             self.asked.lock().unwrap().push(request);
             Box::pin(async { answer })
         }
+
+        fn is_over(&self) -> bool {
+            false
+        }
     }
 
     fn denied_command(name: &str) -> Failure {
@@ -219,7 +223,9 @@ mod tests {
     fn healthy(request: &Request) -> Result<Reply, Failure> {
         let text = |text: &str| Reply::Text(text.to_owned());
         Ok(match request.name {
-            "INFO" => text("redis_version:7.0.15\r\nrole:master\r\ncluster_enabled:0\r\nloading:0\r\n"),
+            "INFO" => text(
+                "redis_version:7.0.15\r\nrun_id:1f\r\nrole:master\r\nmaster_replid:2e\r\ncluster_enabled:0\r\nloading:0\r\n",
+            ),
             "SCRIPT" => text("5ca1ab1e"),
             "ACL" => text("app"),
             "EVALSHA" | "EVAL" if !is_of_leases(request) => Reply::List(vec![]),
@@ -320,8 +326,10 @@ mod tests {
     #[tokio::test]
     async fn a_server_of_a_cluster_or_one_that_loads_is_asked_no_more() {
         for line in ["cluster_enabled:1", "loading:1"] {
-            let (found, asked) =
-                examined(1, in_time(), move |_| Ok(Reply::Text(format!("role:master\r\n{line}\r\n")))).await;
+            let (found, asked) = examined(1, in_time(), move |_| {
+                Ok(Reply::Text(format!("run_id:1f\r\nrole:master\r\nmaster_replid:2e\r\n{line}\r\n")))
+            })
+            .await;
             assert_eq!((found.len(), asked.len()), (1, 1), "{line}: {found:?}");
         }
     }

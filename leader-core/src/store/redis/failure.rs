@@ -86,9 +86,7 @@ fn advice(error: &str, keys: &Keys) -> Option<String> {
              or delete the key if nobody needs it"
         }
         "READONLY" => "this is a replica: name the primary in the URL",
-        "MISCONF" => {
-            "the server cannot write its snapshot, and accepts no writes: see its log, and make room on its disk"
-        }
+        "MISCONF" => "the server cannot write to its disk, and accepts no writes: see its log, and make room",
         "OOM" => {
             "the server's memory is full: raise maxmemory, or free memory. A lease that is held is renewed, a new one is \
              not given"

@@ -64,4 +64,8 @@ impl Link for Connection {
             connection::reply(frame)
         })
     }
+
+    fn is_over(&self) -> bool {
+        self.has_ended()
+    }
 }

@@ -44,8 +44,8 @@ use crate::identity::Incarnation;
 /// that fails is replaced, and no command is ever sent twice.
 ///
 /// - Keys: `leader:<group>` is the lease, the leader's instance id with a time to live; other implementations of the
-///   same election can share it. `{leader:<group>}:term` is the record, a hash that does not expire: delete it and the
-///   group has no leader for one ttl.
+///   same election can share it. `{leader:<group>}:term` is the record, a hash that does not expire: without it, nobody
+///   but the present leader gets the lease for one ttl.
 /// - A server that may have lost leases (it was restarted, emptied, rolled back, or another one took its place) gives
 ///   none for one ttl, because a leader that it has forgotten may still believe in its lease. So the first start of a
 ///   fleet on a new server takes a ttl, once; see [`FreshStore`]. A leader that is still within its right takes its seat
@@ -56,9 +56,9 @@ use crate::identity::Incarnation;
 ///   lost a lock gives it to whoever asks next, until the older owner's next renewal: the token tells who was first.
 /// - If instances have different ttls, tell all of them the largest:
 ///   [`Config::shortest_quarantine`](crate::Config::shortest_quarantine).
-/// - Two limits: an operator who deletes the lease key, and a jump of the server's own clock, can give two leaders until the
-///   older one's next renew. And if that clock was set back while the server lost its memory, and the only instance that
-///   knew the last term is silent, a term can come twice.
+/// - Limits: a jump of the server's own clock can give two leaders until the older one's next renew. If that clock was set back
+///   while the server lost its memory, and the only instance that knew the last term is silent, a term can come twice.
+///   Two servers that both take writes for one name have a leader each.
 ///
 /// ```
 /// use leader_core::store::{LeaseStore, RedisStore};

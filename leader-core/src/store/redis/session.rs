@@ -190,7 +190,8 @@ impl Session {
 
     async fn connections(&self, until: Instant) -> Outcome {
         let mut outcome = match &mut *self.0.connections() {
-            Connections::Open(open) => return Ok(Arc::clone(open)),
+            // One that an operator or a proxy has closed costs nobody a lease: nothing was sent on it.
+            Connections::Open(open) if !open.link.is_over() => return Ok(Arc::clone(open)),
             Connections::Opening(opening) => {
                 // Whatever the older attempts are stuck in, the server may be there by now.
                 if opening.newest.elapsed() >= self.0.timeout && opening.under_way < PATIENCE as usize {
@@ -198,7 +199,7 @@ impl Session {
                 }
                 opening.outcome.subscribe()
             }
-            none => {
+            over_or_none => {
                 let mut opening = Opening {
                     attempts: Vec::new(),
                     under_way: 0,
@@ -207,7 +208,7 @@ impl Session {
                 };
                 opening.attempt(&self.0);
                 let outcome = opening.outcome.subscribe();
-                *none = Connections::Opening(opening);
+                *over_or_none = Connections::Opening(opening);
                 outcome
             }
         };

@@ -3,6 +3,7 @@
 //! As with leases, clock and rows are read under that lock; instants count only for the clock that they were read from; and
 //! a holder whose end is proved holds nothing any more.
 
+mod queue;
 mod rows;
 mod witness;
 
@@ -11,7 +12,9 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use self::rows::{Note, Place, Queue, Seat, Walk};
+pub(super) use self::queue::told;
+use self::queue::{Place, Queue, Walk};
+use self::rows::{Note, Seat};
 pub(super) use self::rows::{create, locks_of};
 pub(super) use self::witness::LockWitness;
 use super::database::{Database, Durability};
@@ -29,6 +32,9 @@ use crate::store::rules::wall_clock;
 use crate::store::{LockAnswer, LockAnswers, LockBatch, LockCommand, LockKey, LockOp};
 
 type Members = HashMap<Incarnation, Member>;
+
+/// What a look has answered already.
+type Known = Vec<Option<Result<LockAnswer, StoreError>>>;
 
 /// Time from one removal of what nobody asks for again to the next.
 const SWEEP: Duration = Duration::from_secs(10);
@@ -75,7 +81,7 @@ fn look(
     members: &Members,
     batch: &LockBatch,
     deadline: BootInstant,
-) -> Result<(Vec<Option<Result<LockAnswer, StoreError>>>, Durability), Failure> {
+) -> Result<(Known, Durability), Failure> {
     let snapshot = database.look(deadline)?;
     let mut durability = Durability::Process;
     let mut answers = Vec::with_capacity(batch.commands.len());
@@ -288,7 +294,7 @@ impl Considered<'_> {
     fn write(&self, to: &Connection, eyes: &mut Eyes<'_>, told: &mut Vec<(Incarnation, u128)>) -> Result<(), Failure> {
         let (command, now) = (self.command, self.now);
         let (key, owner) = (&command.key, &command.owner);
-        let leave = || rows::leave(to, key, owner.nonce);
+        let leave = || queue::leave(to, key, owner.nonce);
         let until = now.saturating_add(command.ttl);
         match self.decision.change {
             Change::Nothing => {}
@@ -349,7 +355,7 @@ impl Considered<'_> {
             Ok(if self.decision.tell == Tell::First { Walk::Enough } else { Walk::On })
         })?;
         for (_, nonce) in &those {
-            rows::tell(to, key, *nonce)?;
+            queue::tell(to, key, *nonce)?;
         }
         told.extend(those);
         Ok(())
@@ -366,11 +372,6 @@ pub(super) fn heirs(from: &Connection, ended: Incarnation) -> rusqlite::Result<V
         })?;
     }
     Ok(heirs)
-}
-
-/// Those of this elector who were told by another process.
-pub(super) fn told(from: &Connection, elector: Incarnation) -> rusqlite::Result<Vec<u128>> {
-    rows::told(from, elector)
 }
 
 fn micros(duration: Duration) -> u64 {

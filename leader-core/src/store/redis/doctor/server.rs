@@ -49,7 +49,7 @@ impl<'a> Info<'a> {
 pub(super) fn judge(info: Option<&Info<'_>>, refusal: Option<&str>) -> Vec<Finding> {
     let refused = refusal.and_then(|error| refused(error, info));
     let Some(info) = info else { return refused.into_iter().collect() };
-    let of_the_server = [too_old(info), of_a_cluster(info), loading(info), replica(info)];
+    let of_the_server = [too_old(info), nameless(info), of_a_cluster(info), loading(info), replica(info)];
     let full = refusal.is_some_and(|error| code(error) == "OOM");
     let of_its_state = [refused, evicting(info), nearly_full(info).filter(|_| !full), not_waited_for(info)];
     of_the_server.into_iter().chain(of_its_state).flatten().collect()
@@ -62,6 +62,16 @@ fn too_old(info: &Info<'_>) -> Option<Finding> {
         "this store is not tried with it: its scripts may fail there, and it gets no fixes any more",
         format!("use Redis {}.{} or newer, or Valkey", OLDEST.0, OLDEST.1),
     ))
+}
+
+fn nameless(info: &Info<'_>) -> Option<Finding> {
+    (info.get("run_id").is_none() || info.get("master_replid").is_none()).then(|| {
+        Finding::warning(
+            "the server does not say who it is (no run_id or no master_replid in INFO)",
+            "a restart that brings back old leases is not told from a server that went on",
+            "use Redis or Valkey themselves, or see that what is between them and here passes INFO on as it is",
+        )
+    })
 }
 
 fn of_a_cluster(info: &Info<'_>) -> Option<Finding> {
@@ -176,9 +186,9 @@ mod tests {
     use super::*;
     use crate::doctor::Severity;
 
-    const HEALTHY: &str = "# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\n\r\n# Memory\r\nused_memory:1365336\r\n\
+    const HEALTHY: &str = "# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:1f\r\n\r\n# Memory\r\nused_memory:1365336\r\n\
         used_memory_human:1.30M\r\nmaxmemory:0\r\nmaxmemory_human:0B\r\nmaxmemory_policy:noeviction\r\n\r\n# Persistence\r\n\
-        loading:0\r\nasync_loading:0\r\n\r\n# Replication\r\nrole:master\r\nconnected_slaves:0\r\n\r\n# Cluster\r\n\
+        loading:0\r\nasync_loading:0\r\n\r\n# Replication\r\nrole:master\r\nconnected_slaves:0\r\nmaster_replid:2e\r\n\r\n# Cluster\r\n\
         cluster_enabled:0\r\n";
 
     /// The findings about a server that is healthy but for these lines.
@@ -198,10 +208,17 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_does_not_say_who_it_is_weakens_a_promise() {
+        for line in ["run_id:1f\r\n", "master_replid:2e\r\n"] {
+            assert!(one(&[(line, "")], None).1.contains("restart"), "{line}");
+        }
+    }
+
+    #[test]
     fn a_healthy_server_is_nothing_to_find() {
         assert_eq!(of(&[], None), []);
-        // As is one that tells nothing of itself: its INFO is another server's.
-        assert_eq!(judge(Some(&Info::new("")), None), []);
+        // One that tells nothing of itself is not even known to be there.
+        assert_eq!(judge(Some(&Info::new("")), None).len(), 1);
         assert_eq!(judge(None, None), []);
     }
 

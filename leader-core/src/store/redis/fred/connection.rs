@@ -152,6 +152,10 @@ impl Connection {
         self.client.message_rx()
     }
 
+    pub(super) fn has_ended(&self) -> bool {
+        self.end.borrow().is_some() || self.given_up.load(Ordering::Relaxed)
+    }
+
     /// Resolves when the connection has ended.
     pub(super) async fn ended(&self) -> Failure {
         let mut end = self.end.subscribe();
