@@ -1,4 +1,4 @@
-//! The thread that runs all elections of one elector against its store.
+//! The thread that runs all elections of one elector against its store, and beside them its locks.
 //!
 //! It has its own single-threaded runtime, so that user work which blocks every worker costs no lease, and it calls no
 //! foreign code but the store's: what there is to log goes to the reporter, and what a store logs by `tracing` goes nowhere.

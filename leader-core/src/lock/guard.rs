@@ -12,7 +12,7 @@ use super::LockError;
 use super::machine::Rules;
 use super::mail::{Attempt, Mail, Reply};
 use crate::clock::{BootInstant, Clock};
-use crate::lease::Term;
+use crate::lease::{FencingToken, Term};
 use crate::shared::{Phase as ElectorPhase, Shared};
 use crate::store::{LockKey, LockOwner};
 
@@ -263,9 +263,10 @@ impl HeldLock {
         &self.0.key
     }
 
-    /// The number of this acquisition: the fencing token. Larger than that of every acquisition of this lock before it.
+    /// The number of this acquisition: the fencing token. Larger than that of every acquisition of this lock before it; of what
+    /// can break that with a Redis server, [`RedisStore`](crate::store) tells.
     #[must_use]
-    pub fn token(&self) -> Term {
+    pub fn token(&self) -> FencingToken {
         self.0.token()
     }
 

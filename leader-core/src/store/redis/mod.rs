@@ -38,7 +38,7 @@ use crate::doctor::Finding;
 use crate::error::{ConfigError, StoreError, StoreUrlError};
 use crate::identity::Incarnation;
 
-/// Leases in a Redis server, for instances on any number of hosts (feature `redis`, on by default). Redis 6.2 or newer.
+/// Leases and locks in a Redis server, for instances on any number of hosts (feature `redis`, on by default). Redis 6.2 or newer.
 ///
 /// Each elector has a connection for its commands and one that listens to announced releases, in its own thread. A connection
 /// that fails is replaced, and no command is ever sent twice.
@@ -53,7 +53,9 @@ use crate::identity::Incarnation;
 /// - Locks have connections of their own, opened with the first of them. Their keys: `_lock:<key>` is a lock, with a time to
 ///   live, which other implementations that look whether the key is there can share; `{_lock:<key>}:queue` and `:waiting` are
 ///   there while somebody waits for it, `{_lock:once:<key>}:done` notes that work is done that is run once. A server that
-///   lost a lock gives it to whoever asks next, until the older owner's next renewal: the token tells who was first.
+///   lost a lock gives it to whoever asks next, and the older owner learns that with its next renewal: the token tells who was
+///   first. Nothing stays of a lock that is free, so if the server's clock was set back, a token can be smaller than an earlier
+///   one that no elector which asks has seen: what compares tokens then refuses, until the clock has caught up.
 /// - If instances have different ttls, tell all of them the largest:
 ///   [`Config::shortest_quarantine`](crate::Config::shortest_quarantine).
 /// - Limits: a jump of the server's own clock can give two leaders until the older one's next renew. If that clock was set back

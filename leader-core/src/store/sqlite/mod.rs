@@ -41,7 +41,7 @@ use crate::config::FreshStore;
 use crate::error::StoreError;
 use crate::identity::Incarnation;
 
-/// Leases in an SQLite file, for the instances of one host (feature `sqlite`, on by default, Unix only).
+/// Leases and locks in an SQLite file, for the instances of one host (feature `sqlite`, on by default, Unix only).
 ///
 /// The file is created if it is missing, with a folder `<file>-locks` beside it that belongs to it: removing that
 /// folder while instances run takes from them the proof that others are alive or dead. Both must be on a local disk, and
@@ -51,7 +51,7 @@ use crate::identity::Incarnation;
 /// - A release is announced to all processes at once, and so is the end of a process, however it ended; a process that
 ///   only stands still loses its lease when it runs out. Where the system gives no watch on files
 ///   (`fs.inotify.max_user_instances` on Linux), a release is noticed when the lease would have ended.
-/// - Locks are in the same file. Those of a process that has ended are free at once, too.
+/// - Those of a process that has ended are free at once, locks too; nothing stays of a lock that was given back.
 /// - Every acquisition is synced to the disk, so that terms do not fall after a power failure; renewals are not.
 /// - A file that was created or put in place while instances live by another one, which stood here before, is trusted after
 ///   one ttl: they may still lead. (Not if the folder of locks was removed with it: then stop all instances first.)
