@@ -14,7 +14,7 @@ use crate::group::{GroupName, declared_groups};
 use crate::identity::InstanceId;
 use crate::store::LeaseStore;
 
-pub(crate) use timing::Timing;
+pub(crate) use timing::{MIN_TTL, Timing};
 
 /// The configuration of an [`Elector`](crate::Elector).
 ///
@@ -61,29 +61,48 @@ pub(crate) enum StoreChoice {
 pub(crate) struct StoreOptions {
     pub(crate) fresh_store: FreshStore,
     pub(crate) prefix: String,
+    pub(crate) lock_prefix: String,
     pub(crate) shortest_quarantine: Duration,
 }
 
 impl Default for StoreOptions {
     fn default() -> Self {
         let fresh_store = FreshStore::default();
-        Self { fresh_store, prefix: "leader:".to_owned(), shortest_quarantine: Duration::ZERO }
+        let (prefix, lock_prefix) = ("leader:".to_owned(), "_lock:".to_owned());
+        Self { fresh_store, prefix, lock_prefix, shortest_quarantine: Duration::ZERO }
     }
 }
 
 impl StoreOptions {
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
-        let prefix = &self.prefix;
-        let reason = if prefix.is_empty() {
-            "it is empty".to_owned()
-        } else if prefix.len() > 128 {
-            format!("it has {} characters", prefix.len())
-        } else if let Some(c) = prefix.chars().find(|c| !c.is_ascii_graphic() || "{}*?[]\\".contains(*c)) {
-            format!("it contains `{}`", c.escape_default())
-        } else {
-            return Ok(());
-        };
-        Err(ConfigError::Prefix { prefix: prefix.chars().take(80).collect(), reason })
+        let refuse =
+            |prefix: &str, reason| Err(ConfigError::Prefix { prefix: prefix.chars().take(80).collect(), reason });
+        for prefix in [&self.prefix, &self.lock_prefix] {
+            let reason = if prefix.is_empty() {
+                "it is empty".to_owned()
+            } else if prefix.len() > 128 {
+                format!("it has {} characters", prefix.len())
+            } else if let Some(c) = prefix.chars().find(|c| !c.is_ascii_graphic() || "{}*?[]\\".contains(*c)) {
+                format!("it contains `{}`", c.escape_default())
+            } else {
+                continue;
+            };
+            return refuse(prefix, reason);
+        }
+        if self.prefixes_meet() {
+            let reason = format!("keys of leases, which begin with `{}`, could be those of locks", self.prefix);
+            return refuse(&self.lock_prefix, reason);
+        }
+        Ok(())
+    }
+
+    /// Whether some lock's key can be some group's lease.
+    fn prefixes_meet(&self) -> bool {
+        match self.lock_prefix.strip_prefix(&self.prefix) {
+            // What follows in the key of a lease is the name of a group.
+            Some(rest) => rest.is_empty() || crate::group::is_valid(rest),
+            None => self.prefix.starts_with(&self.lock_prefix),
+        }
     }
 }
 
@@ -120,7 +139,7 @@ impl Config {
     /// As the environment says. `LEADER_STORE` must be set; each of the others stands for the setter of its name:
     /// `LEADER_GROUPS`, `LEADER_OBSERVE` (names with commas between), `LEADER_INSTANCE_ID` (the readable part of the id, to
     /// which a random suffix is added), `LEADER_TTL`, `LEADER_HEARTBEAT`, `LEADER_RETRY`, `LEADER_OPERATION_TIMEOUT`
-    /// (durations such as `10s` or `500ms`), `LEADER_PREFIX`.
+    /// (durations such as `10s` or `500ms`), `LEADER_PREFIX`, `LEADER_LOCK_PREFIX`.
     ///
     /// Any other variable that begins with `LEADER_` is only warned about: Kubernetes sets some for a service called
     /// `leader`.
@@ -260,6 +279,12 @@ impl Config {
     /// different prefixes elect apart; all instances of one fleet need the same.
     pub fn prefix(self, prefix: impl Into<String>) -> Self {
         self.store_option("prefix", |options| options.prefix = prefix.into())
+    }
+
+    /// What the names of the keys of locks begin with, in a Redis server that is opened by its URL: `_lock:` by default. All who
+    /// are to exclude each other need the same, other implementations of such locks included.
+    pub fn lock_prefix(self, prefix: impl Into<String>) -> Self {
+        self.store_option("lock_prefix", |options| options.lock_prefix = prefix.into())
     }
 
     /// A Redis server that may have lost its memory gives no lease for the asker's ttl, or for the ttl in its record, or for

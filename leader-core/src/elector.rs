@@ -333,6 +333,7 @@ impl Elector {
             groups,
             problems,
             running: gated.chain(shared.ungated.running()).collect(),
+            locks: shared.locks.status(shared.clock.now()),
             dropped_log_lines: shared.dropped_reports.load(Ordering::Relaxed),
         }
     }

@@ -18,6 +18,10 @@ use crate::group::GroupName;
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Term(u64);
 
+/// What to hand to the places that work writes to, so that they refuse whoever comes with an older one: the term of a
+/// [`Lease`], or the token of a lock.
+pub type FencingToken = Term;
+
 impl Term {
     /// The term with this number.
     #[must_use]

@@ -43,6 +43,8 @@
 //! | who leads | [`Elector::is_leader`], [`Elector::lease`], [`Elector::leader_id`], [`Elector::subscribe`] |
 //! | gated work | [`#[leader_only]`](macro@leader_only), [`Elector::run_if_leader`], [`Elector::while_leader`], [`lease()`], [`Lease::lost`], [`Skipped`] |
 //! | giving leadership away | [`Elector::step_down`], [`Elector::drain`], [`Elector::resume`] |
+//! | locks | [`Elector::lock`], [`lock()`], [`LockGuard`], [`HeldLock`]: one at a time in the whole fleet, leader or not |
+//! | work that is done once | [`Elector::once`], [`once()`], [`Elector::forget`] |
 //! | operations | [`Elector::status`], [`Elector::doctor`], [`Elector::live`], [`Elector::ready`]; logs by `tracing`, target `leader` |
 //! | policies | [`RenewalFailure`], [`Reclaim`], [`FreshStore`] |
 //! | stores | [`store`]: the trait [`LeaseStore`](store::LeaseStore), a Redis server, a file, a memory |
@@ -75,6 +77,8 @@ mod gate;
 mod group;
 mod identity;
 mod lease;
+mod lock;
+mod once;
 mod scope;
 mod shared;
 #[cfg(feature = "signal")]
@@ -104,11 +108,14 @@ pub use identity::{Candidate, Incarnation, InstanceId, InvalidInstanceId};
 #[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
 #[doc(inline)]
 pub use leader_macros::leader_only;
-pub use lease::{Lease, Term};
+pub use lease::{FencingToken, Lease, Term};
+pub use lock::{HeldLock, LockBuilder, LockError, LockGuard, lock};
+pub use once::{Once, OnceBuilder, once};
 pub use scope::EnterGuard;
 #[cfg(feature = "signal")]
 pub use signal::shutdown_signal;
-pub use status::{GroupStatus, Problem, Standing, Status};
+pub use status::{GroupStatus, LockStatus, LocksStatus, Problem, Standing, Status};
+pub use store::{InvalidLockKey, LockKey};
 pub use work::RunningWork;
 
 /// What the attribute macros expand to. Not part of the stable API.

@@ -14,6 +14,7 @@ use crate::doctor::Finding;
 use crate::error::{DrainError, StoreError, UnknownGroup};
 use crate::group::GroupName;
 use crate::identity::Candidate;
+use crate::lock::mail::Desk;
 use crate::store::LeaseStore;
 use crate::work::Work;
 
@@ -30,6 +31,8 @@ pub(crate) struct Shared {
     pub(crate) observed: BTreeSet<GroupName>,
     /// Work that is not gated and is waited for all the same.
     pub(crate) ungated: Arc<Work>,
+    /// Where handles ask for locks.
+    pub(crate) locks: Desk,
     pub(crate) progress: watch::Sender<Progress>,
     pub(crate) dropped_reports: Arc<AtomicU64>,
     /// What the doctor found, and has not found gone since.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::group::GroupName;
 use crate::identity::InstanceId;
 use crate::lease::Term;
-use crate::store::Guarantees;
+use crate::store::{Guarantees, LockKey};
 use crate::work::RunningWork;
 
 /// What an elector knows and does. Taken without I/O.
@@ -25,8 +25,36 @@ pub struct Status {
     pub problems: Vec<Problem>,
     /// Work that is running, gated or registered as ungated.
     pub running: Vec<RunningWork>,
+    /// Locks that this instance holds or waits for.
+    pub locks: LocksStatus,
     /// Log lines that were dropped because the log was blocked.
     pub dropped_log_lines: u64,
+}
+
+/// The locks of an instance, in a [`Status`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct LocksStatus {
+    /// How many it holds.
+    pub held: usize,
+    /// How many it waits for.
+    pub waiting: usize,
+    /// Those that were asked for longest ago, 20 at most: there may be very many.
+    pub oldest: Vec<LockStatus>,
+}
+
+/// One lock of a [`LocksStatus`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct LockStatus {
+    /// What is locked.
+    pub key: LockKey,
+    /// Whether it is held, or waited for.
+    pub held: bool,
+    /// Since when it was asked for.
+    pub asked_ago: Duration,
 }
 
 /// One group of a [`Status`].

@@ -9,8 +9,18 @@ use crate::error::ConfigError;
 const PREFIX: &str = "LEADER_";
 
 /// What means something. Whatever else begins like these is only warned about.
-const KEYS: [&str; 9] =
-    ["STORE", "GROUPS", "OBSERVE", "INSTANCE_ID", "TTL", "HEARTBEAT", "RETRY", "OPERATION_TIMEOUT", "PREFIX"];
+const KEYS: [&str; 10] = [
+    "STORE",
+    "GROUPS",
+    "OBSERVE",
+    "INSTANCE_ID",
+    "TTL",
+    "HEARTBEAT",
+    "RETRY",
+    "OPERATION_TIMEOUT",
+    "PREFIX",
+    "LOCK_PREFIX",
+];
 
 /// `variables` are handed in, so that a test need not change the process's own.
 pub(super) fn read(variables: impl Iterator<Item = (OsString, OsString)>) -> Result<Config, ConfigError> {
@@ -43,6 +53,7 @@ pub(super) fn read(variables: impl Iterator<Item = (OsString, OsString)>) -> Res
             "RETRY" => config.retry(duration(&key, &value)?),
             "OPERATION_TIMEOUT" => config.operation_timeout(duration(&key, &value)?),
             "PREFIX" => config.prefix(value),
+            "LOCK_PREFIX" => config.lock_prefix(value),
             _ => {
                 tracing::warn!(target: "leader", "the environment variable {PREFIX}{key} means nothing to the elector");
                 config
@@ -85,10 +96,13 @@ mod tests {
             ("LEADER_RETRY", "250ms"),
             ("LEADER_OPERATION_TIMEOUT", "1s 500ms"),
             ("LEADER_PREFIX", "app:"),
+            ("LEADER_LOCK_PREFIX", "app-lock:"),
         ])
         .unwrap();
         assert_eq!((config.groups.len(), config.observed.len()), (2, 1));
-        assert!(matches!(&config.store, StoreChoice::Url { options, .. } if options.prefix == "app:"));
+        assert!(
+            matches!(&config.store, StoreChoice::Url { options, .. } if options.prefix == "app:" && options.lock_prefix == "app-lock:")
+        );
         assert!(config.resolve_instance_id().unwrap().as_str().starts_with("pod-7-"));
         let timing = config.timing.resolve().unwrap();
         assert_eq!((timing.ttl, timing.heartbeat), (Duration::from_secs(5), Duration::from_secs(1)));

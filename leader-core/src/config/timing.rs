@@ -5,7 +5,8 @@ use std::time::Duration;
 use crate::election::MAX_TTL;
 use crate::error::ConfigError;
 
-const MIN_TTL: Duration = Duration::from_millis(100);
+/// The shortest lease, and the shortest lock.
+pub(crate) const MIN_TTL: Duration = Duration::from_millis(100);
 const DEFAULT_TTL: Duration = Duration::from_secs(10);
 const MOST_RETRY: Duration = Duration::from_secs(1);
 const DEFAULT_GRACE: Duration = Duration::from_secs(10);
@@ -32,6 +33,7 @@ pub(crate) struct Wishes {
 pub(crate) struct Timing {
     pub(crate) ttl: Duration,
     pub(crate) guard: Duration,
+    drift_ppm: u32,
     pub(crate) heartbeat: Duration,
     pub(crate) retry: Duration,
     pub(crate) operation_timeout: Duration,
@@ -47,8 +49,7 @@ impl Wishes {
     pub(crate) fn resolve(&self) -> Result<Timing, ConfigError> {
         let ttl = self.ttl.unwrap_or(DEFAULT_TTL);
         let drift_ppm = self.drift_ppm.unwrap_or(DEFAULT_DRIFT_PPM);
-        // A leader's clock may be slow by the drift and the store's fast by as much.
-        let guard = LEAST_GUARD.max(ttl.saturating_mul(drift_ppm).saturating_mul(2) / 1_000_000);
+        let guard = guard(ttl, drift_ppm);
         // A short lease that a single slow call has cost must not stay free for longer than it lasts.
         let retry = self.retry.unwrap_or(MOST_RETRY.min(ttl / 3));
         let operation_timeout = self.operation_timeout.unwrap_or(MOST_OPERATION_TIMEOUT.min(ttl / 5));
@@ -56,6 +57,7 @@ impl Wishes {
         let timing = Timing {
             ttl,
             guard,
+            drift_ppm,
             heartbeat: self.heartbeat.unwrap_or(ttl / 3),
             retry,
             operation_timeout,
@@ -69,7 +71,17 @@ impl Wishes {
     }
 }
 
+/// The part of a ttl that its holder does not use: its clock may be slow by the drift and the store's fast by as much.
+fn guard(ttl: Duration, drift_ppm: u32) -> Duration {
+    LEAST_GUARD.max(ttl.saturating_mul(drift_ppm).saturating_mul(2) / 1_000_000)
+}
+
 impl Timing {
+    /// The guard of another ttl than the elector's.
+    pub(crate) fn guard_of(&self, ttl: Duration) -> Duration {
+        guard(ttl, self.drift_ppm)
+    }
+
     fn check(&self) -> Result<(), ConfigError> {
         let refuse =
             |rule: &'static str, values: String, instead: String| Err(ConfigError::Timing { rule, values, instead });

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
+use super::locks::Locks;
 use super::report::Report;
 use super::{Driver, Group};
 use crate::clock::BootInstant;
@@ -86,16 +87,17 @@ impl Drain {
     }
 
     /// The elector ends: tells the asker what there is to tell.
-    pub(super) fn end(self, groups: &[Group], shared: &Shared) -> Result<bool, DrainError> {
-        let running = still_running(&self, groups, shared);
+    pub(super) fn end(self, groups: &[Group], shared: &Shared, locks: &Locks) -> Result<bool, DrainError> {
+        let running = still_running(&self, groups, shared, locks);
         if running.is_empty() { self.outcome() } else { Err(DrainError::StillRunning { running }) }
     }
 }
 
-fn still_running(drain: &Drain, groups: &[Group], shared: &Shared) -> Vec<RunningWork> {
+fn still_running(drain: &Drain, groups: &[Group], shared: &Shared, locks: &Locks) -> Vec<RunningWork> {
     let mut running: Vec<_> = drain.groups.iter().flat_map(|(index, _)| groups[*index].cell.work.running()).collect();
     if drain.then == Then::Withdraw {
         running.extend(shared.ungated.running());
+        running.extend(locks.running());
     }
     running
 }
@@ -113,6 +115,7 @@ impl Driver {
         let shutdown = Drain::new(all, Then::Withdraw, grace_ends, None);
         self.start_deadline = None;
         self.shared.set_phase(Phase::Ending);
+        self.locks.stop_waiting();
         // Whoever waits for another drain learns that the elector has ended, from its dropped reply.
         self.waiting_drains.clear();
         self.drain = Some(shutdown);
@@ -148,7 +151,7 @@ impl Driver {
             let Some(mut drain) = self.drain.take() else { return };
             self.step(&mut drain, now);
             let left = drain.groups.iter().all(|(_, stage)| *stage == Stage::Left);
-            let ungated = drain.then == Then::Withdraw && !self.shared.ungated.is_idle();
+            let ungated = drain.then == Then::Withdraw && !(self.shared.ungated.is_idle() && self.locks.are_quiet());
             if left && !ungated {
                 if drain.then == Then::Withdraw {
                     self.ending = true;
@@ -207,7 +210,7 @@ impl Driver {
         let patience = self.shared.timing.operation_timeout;
         let busy = drain.groups.iter().filter(|(_, stage)| *stage == Stage::Busy);
         let must_finish = busy.clone().any(|(index, _)| self.groups[*index].cell.work.must_finish())
-            || drain.then == Then::Withdraw && self.shared.ungated.must_finish();
+            || drain.then == Then::Withdraw && (self.shared.ungated.must_finish() || self.locks.must_finish());
         // A step-down that other work prevents leaves everything as it was.
         let in_vain = must_finish && drain.then == Then::StepDown;
         if drain.patience_ends.is_none() && !in_vain {
@@ -216,14 +219,18 @@ impl Driver {
                     acquisition.cancel();
                 }
             }
+            if drain.then == Then::Withdraw {
+                self.locks.cancel();
+            }
         }
         let patience_ends = *drain.patience_ends.get_or_insert(now.saturating_add(patience));
         // A release that is on its way ends by itself, by the operation time-out.
-        let leaving = drain.groups.iter().any(|(_, stage)| *stage == Stage::Leaving);
+        let leaving = drain.groups.iter().any(|(_, stage)| *stage == Stage::Leaving)
+            || drain.then == Then::Withdraw && self.locks.are_leaving();
         if leaving || (!must_finish && now < patience_ends) {
             return;
         }
-        let running = still_running(drain, &self.groups, &self.shared);
+        let running = still_running(drain, &self.groups, &self.shared, &self.locks);
         self.reporter.send(Report::StillRunning { what: names(&running) });
         match drain.then {
             // The leases stay in the store: their ttl is the last grace.

@@ -1,4 +1,4 @@
-//! The thread that runs all elections of one elector against its store.
+//! The thread that runs all elections of one elector against its store, and beside them its locks.
 //!
 //! It has its own single-threaded runtime, so that user work which blocks every worker costs no lease, and it calls no
 //! foreign code but the store's: what there is to log goes to the reporter, and what a store logs by `tracing` goes nowhere.
@@ -8,6 +8,7 @@ mod call;
 mod control;
 mod doctor;
 mod drain;
+mod locks;
 pub(crate) mod report;
 mod schedule;
 
@@ -31,6 +32,7 @@ use call::{Call, Done};
 pub(crate) use control::Control;
 use doctor::Examining;
 use drain::Drain;
+use locks::Locks;
 use report::{Report, Reporter};
 use schedule::Schedule;
 
@@ -38,6 +40,7 @@ pub(crate) struct Driver {
     shared: Arc<Shared>,
     groups: Vec<Group>,
     schedule: Schedule,
+    locks: Locks,
     control: mpsc::UnboundedReceiver<Control>,
     announcements: mpsc::UnboundedReceiver<Announcement>,
     announcer: Announcer,
@@ -132,6 +135,7 @@ impl Driver {
         let (announcer, announcements) = Announcer::new();
         Self {
             schedule: Schedule::new(groups.len()),
+            locks: Locks::new(Arc::clone(&shared), reporter.clone()),
             groups,
             control,
             announcements,
@@ -173,6 +177,7 @@ impl Driver {
                     None => self.begin_shutdown(std::time::Duration::ZERO),
                 },
                 Some(announcement) = self.announcements.recv() => self.announced(&announcement),
+                happened = self.locks.happened() => self.locks.take_in(happened),
                 () = idle.notified() => {}
                 () = clock.sleep_until(wake) => {}
             }
@@ -188,6 +193,8 @@ impl Driver {
         self.continue_drain(now);
         self.check_start(now);
         if self.connection != Connection::Connected {
+            let away = self.not_reached("a lock");
+            self.locks.advance(now, Some(&away));
             return;
         }
         let mut requests = Vec::new();
@@ -198,6 +205,7 @@ impl Driver {
             requests.extend(request.map(|request| (index, request)));
         }
         self.send(now, requests);
+        self.locks.advance(now, None);
         self.examine_if_due(now);
     }
 
@@ -209,14 +217,24 @@ impl Driver {
             _ => None,
         };
         let drain = self.drain.as_ref().and_then(|drain| drain.deadline(now));
-        let all = [elections, connect, drain, self.start_deadline, self.examining.due()];
+        let all = [elections, connect, drain, self.start_deadline, self.examining.due(), self.locks.next_wake()];
         all.into_iter().flatten().min().unwrap_or(BootInstant::from_nanos(u64::MAX))
     }
 
+    /// Why nothing can be asked of the store.
+    fn not_reached(&self, what: &str) -> StoreError {
+        let attempted = format!("{what} on {}", self.shared.address);
+        let cause = "the store has not been reached yet".to_owned();
+        let last = self.shared.progress.borrow().last_error.clone();
+        last.unwrap_or(StoreError::Unavailable { attempted, cause })
+    }
+
     fn announced(&mut self, announcement: &Announcement) {
+        self.locks.announced(announcement);
         let now = self.shared.clock.now();
         let which: Vec<usize> = match announcement {
             Announcement::Gap => (0..self.groups.len()).collect(),
+            Announcement::LockFree { .. } => Vec::new(),
             // In the order of the names, as the cells are: a fleet may release very many at once.
             Announcement::Released(group) => {
                 self.groups.binary_search_by(|known| known.cell.group.cmp(group)).into_iter().collect()
@@ -359,27 +377,30 @@ impl Driver {
             group.cell.stop();
         }
         self.shared.ungated.close();
+        self.locks.close();
         let last = self.groups.iter().filter_map(|g| g.published.map(|(_, deadline)| deadline)).max();
         let drain = self.drain.take();
-        match last {
-            None => {
-                self.disconnect().await;
-                self.tell_ended(drain);
-            }
-            Some(last) => {
-                self.tell_ended(drain);
-                self.shared.clock.sleep_until(last).await;
-                for group in &self.groups {
-                    group.cell.follow();
-                }
-                self.disconnect().await;
-            }
+        if last.is_none() && self.locks.is_empty() {
+            self.disconnect().await;
+            self.tell_ended(drain);
+            return;
         }
+        self.tell_ended(drain);
+        let connected = self.connection == Connection::Connected;
+        let (groups, clock) = (&self.groups, self.shared.clock.clone());
+        let leases = async move {
+            if let Some(last) = last {
+                clock.sleep_until(last).await;
+                groups.iter().for_each(|group| group.cell.follow());
+            }
+        };
+        tokio::join!(self.locks.outlive(connected), leases);
+        self.disconnect().await;
     }
 
     fn tell_ended(&self, drain: Option<Drain>) {
         self.reporter.send(Report::Stopped);
-        let outcome = drain.map(|drain| drain.end(&self.groups, &self.shared));
+        let outcome = drain.map(|drain| drain.end(&self.groups, &self.shared, &self.locks));
         self.shared.progress.send_modify(|p| {
             p.phase = p.phase.max(Phase::Stopped);
             p.outcome = outcome;
@@ -408,8 +429,12 @@ mod tests {
         let elector = Elector::start(Config::with_store(MemoryStore::new())).await.unwrap();
         let lease = elector.lease("default").unwrap();
         let mut events = elector.subscribe("default").unwrap();
+        let lock = elector.lock("k").acquire().await.unwrap();
         elector.0.control.send(Control::Panic).unwrap();
         lease.lost().await;
+        lock.lost().await;
+        assert!(!lock.is_held() && elector.lock("another").acquire().await.is_err());
+        assert!(lock.release().await.is_err());
         while events.next().await.is_some() {}
         assert!(!elector.is_leader("default"));
         elector.shutdown(std::time::Duration::ZERO).await.unwrap();

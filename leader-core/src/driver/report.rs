@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
+use super::locks::{self, report::LockReport};
 use crate::doctor::{Finding, Severity};
 use crate::election::LossReason;
 use crate::error::StoreError;
@@ -27,6 +28,7 @@ pub(crate) enum Report {
     Found(Finding),
     Released { group: GroupName, term: Term, confirmed: bool },
     StillRunning { what: String },
+    Lock(LockReport),
     Stopped,
     DriverDied { panic: String },
 }
@@ -137,6 +139,7 @@ fn log(report: &Report, instance: &InstanceId) {
         Report::StillRunning { what } => {
             tracing::warn!(target: "leader", %instance, "the grace is over and work is still running: {what}");
         }
+        Report::Lock(report) => locks::report::log(report, instance),
         Report::Stopped => tracing::info!(target: "leader", %instance, "the elector has ended"),
         Report::DriverDied { panic } => tracing::error!(
             target: "leader", %instance,

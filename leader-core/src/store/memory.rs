@@ -1,19 +1,25 @@
 //! A store in this process's memory.
 
+mod locks;
+
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
+use self::locks::Locks;
 use super::rules::{Acquisition, Change, Moment, Record, decide, wall_clock};
-use super::{Announcer, Answer, Answers, Batch, Command, Guarantees, LeaseStore, Session, StoreFuture};
+use super::{
+    Announcer, Answer, Answers, Batch, Command, Guarantees, LeaseStore, LockAnswer, LockAnswers, LockBatch,
+    LockCommand, LockOwner, Session, StoreFuture,
+};
 use crate::clock::{BootInstant, Clock};
 use crate::group::GroupName;
 use crate::identity::Incarnation;
 use crate::lease::Term;
 
-/// Leases in the memory of this process: for tests, and for programs that run once.
+/// Leases and locks in the memory of this process: for tests, and for programs that run once.
 ///
-/// Clones share their leases, as instances share a server. It never forgets, so nobody is ever quarantined.
+/// Clones share them, as instances share a server. It never forgets, so nobody is ever quarantined.
 ///
 /// ```
 /// use leader_core::store::{LeaseStore, MemoryStore};
@@ -31,10 +37,13 @@ pub struct MemoryStore {
     shared: Arc<Mutex<Shared>>,
 }
 
+type Sessions = HashMap<Incarnation, (Announcer, HashSet<GroupName>)>;
+
 #[derive(Default)]
 struct Shared {
-    sessions: HashMap<Incarnation, (Announcer, HashSet<GroupName>)>,
+    sessions: Sessions,
     leases: HashMap<GroupName, Lease>,
+    locks: Locks,
 }
 
 /// A group's record, and when the lease in it ends.
@@ -53,7 +62,7 @@ impl MemoryStore {
         Self { name: "".into(), clock: Clock::Boot, shared: Arc::default() }
     }
 
-    /// An empty store whose leases run out by this clock.
+    /// An empty store whose leases and locks run out by this clock.
     #[cfg(feature = "testing")]
     #[must_use]
     pub fn with_clock(clock: crate::testing::ManualClock) -> Self {
@@ -117,9 +126,19 @@ impl LeaseStore for MemoryStore {
         })
     }
 
+    fn execute_locks(&self, batch: LockBatch) -> StoreFuture<'_, LockAnswers> {
+        Box::pin(async move {
+            let mut shared = self.shared();
+            let (now, wall) = (self.clock.now(), wall_clock());
+            Ok(batch.commands.iter().map(|command| Ok(shared.execute_lock(command, now, wall))).collect())
+        })
+    }
+
     fn disconnect(&self, incarnation: Incarnation) -> StoreFuture<'_, ()> {
         Box::pin(async move {
-            self.shared().sessions.remove(&incarnation);
+            let shared = &mut *self.shared();
+            shared.sessions.remove(&incarnation);
+            shared.locks.forget(incarnation, self.clock.now(), |owner| tell_free(&shared.sessions, owner));
             Ok(())
         })
     }
@@ -150,12 +169,22 @@ impl Shared {
         decision.answer
     }
 
+    fn execute_lock(&mut self, command: &LockCommand, now: BootInstant, wall: Term) -> LockAnswer {
+        self.locks.execute(command, now, wall, |owner| tell_free(&self.sessions, owner))
+    }
+
     fn announce(&self, release: &Command) {
         for (incarnation, (announcer, groups)) in &self.sessions {
             if *incarnation != release.candidate.incarnation && groups.contains(&release.group) {
                 announcer.released(release.group.clone());
             }
         }
+    }
+}
+
+fn tell_free(sessions: &Sessions, owner: &LockOwner) {
+    if let Some((announcer, _)) = sessions.get(&owner.candidate.incarnation) {
+        announcer.lock_free(owner.nonce);
     }
 }
 

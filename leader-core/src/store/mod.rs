@@ -4,6 +4,7 @@
 //! its own, so that one broken record never fails its neighbours. Anybody's store can be used, by
 //! [`Config::with_store`](crate::Config::with_store); [`testing::conformance`](crate::testing) proves it (feature `testing`).
 
+mod lock;
 pub(crate) mod memory;
 #[cfg(feature = "redis")]
 pub(crate) mod redis;
@@ -24,6 +25,7 @@ use crate::group::GroupName;
 use crate::identity::{Candidate, Incarnation, InstanceId};
 use crate::lease::Term;
 
+pub use lock::{Busy, InvalidLockKey, LockAnswer, LockAnswers, LockBatch, LockCommand, LockKey, LockOp, LockOwner};
 pub use memory::MemoryStore;
 #[cfg(feature = "redis")]
 pub use redis::RedisStore;
@@ -79,6 +81,26 @@ pub trait LeaseStore: Send + Sync + 'static {
     /// The outer error is for a failure of the whole call: none of the commands was answered. The inner one is for the
     /// failure of a single command.
     fn execute(&self, batch: Batch) -> StoreFuture<'_, Answers>;
+
+    /// Executes lock commands, and answers each in order. A store without locks need not have it.
+    ///
+    /// - Each command is atomic. At most one owner holds a lock; it ends by itself when its ttl has passed on the store's
+    ///   clock. Every acquisition has a larger token than those before it: at least the floor + 1, and the store's wall clock
+    ///   in µs.
+    /// - Those who wait are served in the order in which they came, for as long as they keep their place by asking again. A
+    ///   lock that is free is told to the first of them, by [`Announcer::lock_free`].
+    /// - [`LockOp::Renew`], [`LockOp::Release`] and [`LockOp::Complete`] act only on the acquisition that they name.
+    /// - Once a lock has been released, or has ended, nothing of it stays but the note of a completion.
+    ///
+    /// # Errors
+    /// As for [`execute`](Self::execute). Without locks: a permanent one.
+    fn execute_locks(&self, batch: LockBatch) -> StoreFuture<'_, LockAnswers> {
+        let refused = lock::no_locks(self);
+        Box::pin(async move {
+            drop(batch);
+            Err(refused)
+        })
+    }
 
     /// Looks for what is unsafe or broken about the store itself and about the records of these groups, and changes
     /// nothing. Called after a [`connect`](Self::connect) that went well, once by itself, and when
@@ -288,6 +310,12 @@ impl Announcer {
         let _ = self.0.send(Announcement::Released(group));
     }
 
+    /// A lock for which this owner waits has become free, and it is the first in the queue; or what it waits for was done.
+    pub fn lock_free(&self, nonce: u128) {
+        // As above.
+        let _ = self.0.send(Announcement::LockFree { nonce });
+    }
+
     /// Some releases may have been missed (a subscription that was interrupted): every follower asks again.
     pub fn gap(&self) {
         let _ = self.0.send(Announcement::Gap);
@@ -305,6 +333,11 @@ impl fmt::Debug for Announcer {
 pub enum Announcement {
     /// A lease has become free.
     Released(GroupName),
+    /// A lock is free for the owner with this nonce.
+    LockFree {
+        /// See [`LockOwner::nonce`].
+        nonce: u128,
+    },
     /// Announcements may have been lost.
     Gap,
 }

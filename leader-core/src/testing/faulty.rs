@@ -1,5 +1,7 @@
 //! A store that fails on command, and counts.
 
+mod locks;
+
 use std::fmt;
 use std::future::pending;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,7 +13,10 @@ use tokio::sync::watch;
 use crate::doctor::Finding;
 use crate::error::StoreError;
 use crate::identity::Incarnation;
-use crate::store::{Announcer, Answers, Batch, Command, Examination, Guarantees, LeaseStore, Session, StoreFuture};
+use crate::store::{
+    Announcer, Answers, Batch, Command, Examination, Guarantees, LeaseStore, LockAnswers, LockBatch, LockCommand,
+    Session, StoreFuture,
+};
 
 /// What goes wrong with a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,13 +68,21 @@ struct State {
     mute: AtomicBool,
     calls: watch::Sender<u64>,
     commands: AtomicU64,
+    lock_calls: watch::Sender<u64>,
 }
 
 struct Rule {
     fault: Fault,
-    about: Box<dyn Fn(&Command) -> bool + Send>,
+    about: About,
     /// How many calls it is still for; none for all.
     left: Option<u64>,
+}
+
+/// Which commands a fault is about.
+enum About {
+    All,
+    Leases(Box<dyn Fn(&Command) -> bool + Send>),
+    Locks(Box<dyn Fn(&LockCommand) -> bool + Send>),
 }
 
 impl FaultyStore {
@@ -88,23 +101,24 @@ impl FaultyStore {
             mute: AtomicBool::new(false),
             calls: watch::Sender::new(0),
             commands: AtomicU64::new(0),
+            lock_calls: watch::Sender::new(0),
         };
         Self { inner, state: Arc::new(state) }
     }
 
-    /// Every call from now on has this fault, until [`heal`](Self::heal).
+    /// Every call from now on has this fault, of leases or of locks, until [`heal`](Self::heal).
     pub fn inject(&self, fault: Fault) {
-        self.add(fault, |_| true, None);
+        self.add(fault, About::All, None);
     }
 
     /// The next `calls` calls have this fault.
     pub fn inject_times(&self, calls: u64, fault: Fault) {
-        self.add(fault, |_| true, Some(calls));
+        self.add(fault, About::All, Some(calls));
     }
 
     /// Every call from now on with a command that it is about has this fault, until [`heal`](Self::heal).
     pub fn inject_when(&self, fault: Fault, about: impl Fn(&Command) -> bool + Send + 'static) {
-        self.add(fault, about, None);
+        self.add(fault, About::Leases(Box::new(about)), None);
     }
 
     /// Every connect from now on fails with this error, until [`heal`](Self::heal).
@@ -124,7 +138,7 @@ impl FaultyStore {
         self.state.mute.store(false, Ordering::SeqCst);
     }
 
-    /// How many batches were asked for, answered or not.
+    /// How many batches of lease commands were asked for, answered or not.
     #[must_use]
     pub fn calls(&self) -> u64 {
         *self.state.calls.borrow()
@@ -145,21 +159,29 @@ impl FaultyStore {
         let _ = self.state.calls.subscribe().wait_for(|&so_far| so_far >= calls).await;
     }
 
-    fn add(&self, fault: Fault, about: impl Fn(&Command) -> bool + Send + 'static, left: Option<u64>) {
-        lock(&self.state.rules).push(Rule { fault, about: Box::new(about), left });
+    fn add(&self, fault: Fault, about: About, left: Option<u64>) {
+        lock(&self.state.rules).push(Rule { fault, about, left });
     }
 
     /// The first fault that is about any of the commands, and which they are.
-    fn fault(&self, batch: &Batch) -> Option<(Fault, Vec<bool>)> {
+    fn fault<C>(&self, commands: &[C], is_about: impl Fn(&About, &C) -> bool) -> Option<(Fault, Vec<bool>)> {
         let mut rules = lock(&self.state.rules);
         rules.iter_mut().find_map(|rule| {
-            let about: Vec<_> = batch.commands.iter().map(|command| (rule.about)(command)).collect();
+            let about: Vec<_> = commands.iter().map(|command| is_about(&rule.about, command)).collect();
             if rule.left == Some(0) || !about.contains(&true) {
                 return None;
             }
             rule.left = rule.left.map(|left| left - 1);
             Some((rule.fault.clone(), about))
         })
+    }
+}
+
+fn is_about_lease(about: &About, command: &Command) -> bool {
+    match about {
+        About::All => true,
+        About::Leases(about) => about(command),
+        About::Locks(_) => false,
     }
 }
 
@@ -196,7 +218,7 @@ impl LeaseStore for FaultyStore {
         Box::pin(async move {
             self.state.commands.fetch_add(batch.commands.len() as u64, Ordering::SeqCst);
             self.state.calls.send_modify(|calls| *calls += 1);
-            let Some((fault, about)) = self.fault(&batch) else {
+            let Some((fault, about)) = self.fault(&batch.commands, is_about_lease) else {
                 return self.inner.execute(batch).await;
             };
             match fault {
@@ -218,6 +240,10 @@ impl LeaseStore for FaultyStore {
                 Fault::FailCommands(error) => self.execute_others(batch, &about, &error).await,
             }
         })
+    }
+
+    fn execute_locks(&self, batch: LockBatch) -> StoreFuture<'_, LockAnswers> {
+        Box::pin(self.try_locks(batch))
     }
 
     /// Without a fault of its own.

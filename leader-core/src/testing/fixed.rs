@@ -17,13 +17,16 @@ use crate::group::GroupName;
 use crate::identity::{Incarnation, InstanceId};
 use crate::lease::Term;
 use crate::store::{
-    Announcer, Answer, Answers, Batch, Command, Guarantees, Held, LeaseStore, Op, Session, StoreFuture, Won,
+    Announcer, Answer, Answers, Batch, Command, Guarantees, Held, LeaseStore, LockAnswers, LockBatch, MemoryStore, Op,
+    Session, StoreFuture, Won,
 };
 
 const TTL: Duration = Duration::from_secs(10);
 
 /// An elector that leads just the groups that a test says, without a store. Its time stands still until the test moves
 /// it, so that a slow machine loses no lease.
+///
+/// Its locks are its own, and free at the beginning.
 ///
 /// It is a real [`Elector`] (it dereferences to one): use its [`scope`](Elector::scope) or [`enter`](Elector::enter) to
 /// have annotated functions ask it. Its methods may block for the moment that the change takes, in async tests too.
@@ -74,7 +77,8 @@ impl FixedElector {
 
     fn new<S: Into<String>>(groups: impl IntoIterator<Item = S>, lead: bool) -> Self {
         let groups: Vec<String> = groups.into_iter().map(Into::into).collect();
-        let (seats, clock) = (Seats::default(), ManualClock::new());
+        let clock = ManualClock::new();
+        let seats = Seats { state: Arc::default(), locks: MemoryStore::with_clock(clock.clone()) };
         if lead {
             seats.lock().ours = groups.iter().map(|group| (group.clone(), true)).collect();
         }
@@ -147,9 +151,12 @@ impl Deref for FixedElector {
     }
 }
 
-/// The store behind it: a list of the groups that are ours.
-#[derive(Debug, Clone, Default)]
-struct Seats(Arc<Mutex<State>>);
+/// The store behind it: a list of the groups that are ours, and locks.
+#[derive(Debug, Clone)]
+struct Seats {
+    state: Arc<Mutex<State>>,
+    locks: MemoryStore,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -160,7 +167,7 @@ struct State {
 
 impl Seats {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn give(&self, group: &str, lead: bool) {
@@ -217,8 +224,8 @@ impl LeaseStore for Seats {
     }
 
     fn connect(&self, session: Session) -> StoreFuture<'_, ()> {
-        self.lock().announcer = Some(session.announcer);
-        Box::pin(async { Ok(()) })
+        self.lock().announcer = Some(session.announcer.clone());
+        self.locks.connect(session)
     }
 
     fn execute(&self, batch: Batch) -> StoreFuture<'_, Answers> {
@@ -227,9 +234,13 @@ impl LeaseStore for Seats {
         Box::pin(async { Ok(answers) })
     }
 
-    fn disconnect(&self, _: Incarnation) -> StoreFuture<'_, ()> {
+    fn execute_locks(&self, batch: LockBatch) -> StoreFuture<'_, LockAnswers> {
+        self.locks.execute_locks(batch)
+    }
+
+    fn disconnect(&self, incarnation: Incarnation) -> StoreFuture<'_, ()> {
         self.lock().announcer = None;
-        Box::pin(async { Ok(()) })
+        self.locks.disconnect(incarnation)
     }
 }
 

@@ -5,6 +5,7 @@ mod death;
 mod disk;
 mod files;
 mod fresh;
+mod locks;
 mod party;
 mod worker;
 

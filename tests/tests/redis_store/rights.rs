@@ -20,6 +20,13 @@ fn rules() -> Vec<String> {
     line.split(' ').skip(5).map(ToOwned::to_owned).collect()
 }
 
+/// Those of the `ACL SETUSER` for locks, which come on top.
+fn rules_for_locks() -> Vec<String> {
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md")).unwrap();
+    let line = readme.lines().filter(|line| line.starts_with("ACL SETUSER")).nth(1).expect("and what for locks");
+    line.split(' ').skip(3).map(ToOwned::to_owned).collect()
+}
+
 /// A user `leader` with these rights, and the URL for it.
 fn user(redis: &RedisServer, rules: &[String]) -> String {
     let mut command = vec!["ACL", "SETUSER", "leader", "reset", "on", ">s3cr3t"];
@@ -31,7 +38,7 @@ fn user(redis: &RedisServer, rules: &[String]) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_rights_in_the_readme_are_enough() {
     let Some(redis) = RedisServer::start(&[]) else { return };
-    let url = user(&redis, &rules());
+    let url = user(&redis, &[rules(), rules_for_locks()].concat());
     conformance(|| Arc::new(RedisStore::new(&url).unwrap().fresh_store(FreshStore::Trust))).await;
     let refused: Vec<redis::Value> = redis.command(&["ACL", "LOG"]);
     assert!(refused.is_empty(), "{refused:?}");

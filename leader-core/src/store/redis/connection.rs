@@ -80,7 +80,7 @@ pub enum Reply {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Heard {
     /// A message on this channel.
-    Message { channel: String },
+    Message { channel: String, text: String },
     /// The subscription was interrupted and stands again: messages may have been lost.
     Gap,
 }

@@ -1,6 +1,7 @@
 //! The names of a group's keys, and of its channel.
 
 use crate::group::GroupName;
+use crate::identity::Incarnation;
 
 /// What the names begin with.
 #[derive(Debug, Clone)]
@@ -26,6 +27,16 @@ impl Keys {
     /// Where releases are announced.
     pub(super) fn channel(&self, group: &GroupName) -> String {
         self.lease(group)
+    }
+
+    /// Where this elector is told that a lock is free. No group has such a name.
+    pub(super) fn wake_channel(&self, elector: Incarnation) -> String {
+        format!("{}{elector}", self.wake_channels())
+    }
+
+    /// What all such channels begin with.
+    pub(super) fn wake_channels(&self) -> String {
+        format!("{}wake:", self.prefix)
     }
 
     /// What permits the leases, as in `ACL SETUSER`.

@@ -11,6 +11,7 @@ mod failure;
 mod fred;
 mod jobs;
 mod keys;
+mod locks;
 mod script;
 mod session;
 #[cfg(feature = "testing")]
@@ -28,15 +29,16 @@ use self::connection::{Client, Failure};
 use self::failure::Denied;
 use self::fred::FredClient;
 use self::keys::Keys;
+use self::locks::LockKeys;
 use self::script::Common;
 use self::session::Session;
-use super::{Answers, Batch, Command, Examination, Guarantees, LeaseStore, StoreFuture};
+use super::{Answers, Batch, Command, Examination, Guarantees, LeaseStore, LockAnswers, LockBatch, StoreFuture};
 use crate::config::{FreshStore, StoreOptions};
 use crate::doctor::Finding;
 use crate::error::{ConfigError, StoreError, StoreUrlError};
 use crate::identity::Incarnation;
 
-/// Leases in a Redis server, for instances on any number of hosts (feature `redis`, on by default). Redis 6.2 or newer.
+/// Leases and locks in a Redis server, for instances on any number of hosts (feature `redis`, on by default). Redis 6.2 or newer.
 ///
 /// Each elector has a connection for its commands and one that listens to announced releases, in its own thread. A connection
 /// that fails is replaced, and no command is ever sent twice.
@@ -48,6 +50,12 @@ use crate::identity::Incarnation;
 ///   none for one ttl, because a leader that it has forgotten may still believe in its lease. So the first start of a
 ///   fleet on a new server takes a ttl, once; see [`FreshStore`]. A leader that is still within its right takes its seat
 ///   again meanwhile.
+/// - Locks have connections of their own, opened with the first of them. Their keys: `_lock:<key>` is a lock, with a time to
+///   live, which other implementations that look whether the key is there can share; `{_lock:<key>}:queue` and `:waiting` are
+///   there while somebody waits for it, `{_lock:once:<key>}:done` notes that work is done that is run once. A server that
+///   lost a lock gives it to whoever asks next, and the older owner learns that with its next renewal: the token tells who was
+///   first. Nothing stays of a lock that is free, so if the server's clock was set back, a token can be smaller than an earlier
+///   one that no elector which asks has seen: what compares tokens then refuses, until the clock has caught up.
 /// - If instances have different ttls, tell all of them the largest:
 ///   [`Config::shortest_quarantine`](crate::Config::shortest_quarantine).
 /// - Limits: a jump of the server's own clock can give two leaders until the older one's next renew. If that clock was set back
@@ -74,6 +82,8 @@ struct Inner {
     options: StoreOptions,
     script: Arc<str>,
     sessions: Sessions,
+    lock_keys: LockKeys,
+    lock_sessions: Sessions,
 }
 
 type Sessions = Arc<Mutex<HashMap<Incarnation, Arc<Session>>>>;
@@ -97,6 +107,8 @@ impl RedisStore {
             options: options.clone(),
             script: script::TEXT.into(),
             sessions: Sessions::default(),
+            lock_keys: LockKeys::new(&options.lock_prefix),
+            lock_sessions: Sessions::default(),
         })))
     }
 
@@ -125,6 +137,19 @@ impl RedisStore {
         }))
     }
 
+    /// What the names of the keys of locks begin with, `_lock:` by default.
+    ///
+    /// # Errors
+    /// [`ConfigError::Prefix`] with the reason.
+    pub fn lock_prefix(self, prefix: &str) -> Result<Self, ConfigError> {
+        let options = StoreOptions { lock_prefix: prefix.to_owned(), ..self.0.options.clone() };
+        options.check()?;
+        Ok(self.with(|inner| {
+            inner.lock_keys = LockKeys::new(prefix);
+            inner.options = options;
+        }))
+    }
+
     fn with(self, change: impl FnOnce(&mut Inner)) -> Self {
         let mut inner = Arc::unwrap_or_clone(self.0);
         change(&mut inner);
@@ -142,6 +167,11 @@ impl RedisStore {
     fn sessions(&self) -> MutexGuard<'_, HashMap<Incarnation, Arc<Session>>> {
         // Held for a look or an assignment only: a poisoned one is whole.
         self.0.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_sessions(&self) -> MutexGuard<'_, HashMap<Incarnation, Arc<Session>>> {
+        // As above.
+        self.0.lock_sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn error(&self, failure: Failure, attempted: &str, timeout: Duration) -> StoreError {
@@ -218,6 +248,11 @@ impl LeaseStore for RedisStore {
             let (incarnation, timeout) = (session.candidate.incarnation, session.timeout);
             let inner = &*self.0;
             let (client, script) = (Arc::clone(&inner.client), Arc::clone(&inner.script));
+            let beside = || {
+                let (client, announcer) = (Arc::clone(&inner.client), session.announcer.clone());
+                Arc::new(Session::beside(client, locks::TEXT.into(), announcer, timeout))
+            };
+            self.lock_sessions().entry(incarnation).or_insert_with(beside);
             // An attempt that takes longer than a call may goes on: the next call finds what has become of it.
             let session = Arc::clone(
                 self.sessions()
@@ -233,6 +268,10 @@ impl LeaseStore for RedisStore {
             let executed = self.execute(&batch.commands, batch.timeout).await;
             executed.map_err(|(failure, what)| self.error(failure, &format!("{what} on"), batch.timeout))
         })
+    }
+
+    fn execute_locks(&self, batch: LockBatch) -> StoreFuture<'_, LockAnswers> {
+        Box::pin(async move { self.execute_lock_commands(&batch.commands, batch.timeout).await })
     }
 
     fn examine(&self, examination: Examination) -> StoreFuture<'_, Vec<Finding>> {
@@ -254,8 +293,8 @@ impl LeaseStore for RedisStore {
 
     fn disconnect(&self, incarnation: Incarnation) -> StoreFuture<'_, ()> {
         Box::pin(async move {
-            let session = self.sessions().remove(&incarnation);
-            drop(session);
+            let sessions = (self.sessions().remove(&incarnation), self.lock_sessions().remove(&incarnation));
+            drop(sessions);
             Ok(())
         })
     }

@@ -66,7 +66,7 @@ pub(super) fn arguments(commands: &[Command], common: Common<'_>) -> Vec<String>
 }
 
 /// Milliseconds, rounded up: a lease must not end before its holder believes it does.
-fn millis(duration: Duration) -> String {
+pub(super) fn millis(duration: Duration) -> String {
     duration.as_nanos().div_ceil(1_000_000).to_string()
 }
 
@@ -127,7 +127,7 @@ pub(super) fn reason(code: &str) -> &'static str {
     }
 }
 
-fn integer(reply: &Reply) -> Option<u64> {
+pub(super) fn integer(reply: &Reply) -> Option<u64> {
     match reply {
         Reply::Integer(number) => u64::try_from(*number).ok(),
         Reply::Text(digits) => digits.parse().ok(),
@@ -135,7 +135,7 @@ fn integer(reply: &Reply) -> Option<u64> {
     }
 }
 
-fn text(reply: &Reply) -> Option<&str> {
+pub(super) fn text(reply: &Reply) -> Option<&str> {
     match reply {
         Reply::Text(text) => Some(text),
         _ => None,

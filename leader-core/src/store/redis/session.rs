@@ -32,12 +32,20 @@ struct Shared {
     /// The last link has failed, and no call has been answered since.
     failing: AtomicBool,
     announcer: Announcer,
-    /// The groups by their channels.
-    channels: HashMap<String, GroupName>,
+    /// What its channels are about.
+    channels: HashMap<String, Subject>,
     /// What the record of each group says about the program that leads it.
     jobs: HashMap<GroupName, String>,
     /// The operation time-out.
     timeout: Duration,
+}
+
+/// What is announced on a channel.
+enum Subject {
+    /// That this lease was given back.
+    Lease(GroupName),
+    /// That a lock is free for the owner in the message.
+    Locks,
 }
 
 enum Connections {
@@ -67,17 +75,35 @@ impl Session {
     /// Nothing is opened before it is needed.
     pub(super) fn new(client: Arc<dyn Client>, script: Arc<str>, keys: &Keys, asked: Asked) -> Self {
         let jobs = jobs::described(&asked.program, &asked.groups);
-        let channels = asked.groups.into_keys().map(|group| (keys.channel(&group), group)).collect();
+        let mut channels: HashMap<_, _> =
+            asked.groups.into_keys().map(|group| (keys.channel(&group), Subject::Lease(group))).collect();
+        channels.insert(keys.wake_channel(asked.candidate.incarnation), Subject::Locks);
+        Self::with(client, script, asked.announcer, channels, jobs, asked.timeout)
+    }
+
+    /// Connections of their own for other commands, which listen to nothing.
+    pub(super) fn beside(client: Arc<dyn Client>, script: Arc<str>, announcer: Announcer, timeout: Duration) -> Self {
+        Self::with(client, script, announcer, HashMap::new(), HashMap::new(), timeout)
+    }
+
+    fn with(
+        client: Arc<dyn Client>,
+        script: Arc<str>,
+        announcer: Announcer,
+        channels: HashMap<String, Subject>,
+        jobs: HashMap<GroupName, String>,
+        timeout: Duration,
+    ) -> Self {
         Self(Arc::new(Shared {
             client,
             script,
             digest: OnceLock::new(),
             connections: Mutex::new(Connections::None),
             failing: AtomicBool::new(false),
-            announcer: asked.announcer,
+            announcer,
             channels,
             jobs,
-            timeout: asked.timeout,
+            timeout,
         }))
     }
 
@@ -106,19 +132,34 @@ impl Session {
         common: Common<'_>,
         timeout: Duration,
     ) -> Result<Vec<Result<Answer, String>>, Failure> {
+        let arguments = || script::arguments(commands, common);
+        let key = commands.first().map(|command| common.keys.lease(&command.group));
+        self.run(&arguments, key, |reply| script::answers(reply, commands.len()), timeout).await
+    }
+
+    /// One call of the script, on new connections if the last ones have failed. `key`: one of those that it touches. `read`:
+    /// what each command was answered, or the server's error for it.
+    pub(super) async fn run<T>(
+        &self,
+        arguments: &(dyn Fn() -> Vec<String> + Sync),
+        key: Option<String>,
+        read: impl FnOnce(Reply) -> Vec<Result<T, String>>,
+        timeout: Duration,
+    ) -> Result<Vec<Result<T, String>>, Failure> {
         let until = Instant::now() + timeout;
         let open = self.connections(until).await?;
         let mut watch = Watch { shared: &self.0, open: &open, trusted: false };
-        let reply = self.call(&*open.link, commands, common, until).await;
+        let reply = self.call(&*open.link, arguments, key, until).await;
         let answers = match reply {
-            Ok(reply) => script::answers(reply, commands.len()),
+            Ok(reply) => read(reply),
             Err(failure) => {
                 watch.trusted = matches!(&failure, Failure::Server(error) if !calls_for_a_new_link(error));
                 return Err(failure);
             }
         };
         // What a command inside of the script was told is an answer of the script's.
-        watch.trusted = !answers.iter().any(|answer| answer.as_ref().is_err_and(|error| calls_for_a_new_link(error)));
+        let new_link = |answer: &Result<T, String>| matches!(answer, Err(error) if calls_for_a_new_link(error));
+        watch.trusted = !answers.iter().any(new_link);
         if watch.trusted && self.0.failing.swap(false, Ordering::Relaxed) {
             // The server is back. Those who wait for their next attempt need not, and a release may have been missed.
             self.0.announcer.gap();
@@ -129,14 +170,14 @@ impl Session {
     async fn call(
         &self,
         link: &dyn Link,
-        commands: &[Command],
-        common: Common<'_>,
+        arguments: &(dyn Fn() -> Vec<String> + Sync),
+        key: Option<String>,
         until: Instant,
     ) -> Result<Reply, Failure> {
         let request = |name, script: &str| {
-            let mut arguments = vec![script.to_owned()];
-            arguments.extend(script::arguments(commands, common));
-            Request { name, arguments, key: commands.first().map(|command| common.keys.lease(&command.group)) }
+            let mut all = vec![script.to_owned()];
+            all.extend(arguments());
+            Request { name, arguments: all, key: key.clone() }
         };
         if let Some(digest) = self.0.digest.get() {
             match link.run(request("EVALSHA", digest), left(until)?).await {
@@ -253,11 +294,16 @@ impl Shared {
             let Some(shared) = shared.upgrade() else { return };
             match heard {
                 Heard::Gap => shared.announcer.gap(),
-                Heard::Message { channel } => {
-                    if let Some(group) = shared.channels.get(&channel) {
-                        shared.announcer.released(group.clone());
+                Heard::Message { channel, text } => match shared.channels.get(&channel) {
+                    Some(Subject::Lease(group)) => shared.announcer.released(group.clone()),
+                    Some(Subject::Locks) => {
+                        // Anything else is somebody else's message.
+                        if let Ok(nonce) = u128::from_str_radix(&text, 16) {
+                            shared.announcer.lock_free(nonce);
+                        }
                     }
-                }
+                    None => {}
+                },
             }
         };
         let channels = self.channels.keys().cloned().collect();

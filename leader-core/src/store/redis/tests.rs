@@ -3,6 +3,7 @@
 mod doctor;
 mod failures;
 mod links;
+mod locks;
 pub(crate) mod proxy;
 pub(crate) mod server;
 mod subscriptions;

@@ -12,6 +12,7 @@ use super::failure::Failure;
 use super::files::{FileId, Files, Place};
 use super::host::Host;
 use super::life::{self, Resident};
+use super::locks;
 use super::row::{Suspicion, groups_of};
 use super::schema;
 use crate::clock::BootInstant;
@@ -60,6 +61,8 @@ impl Database {
         if connection.is_readonly("main")? {
             return Err(Failure::read_only());
         }
+        // All statements there are.
+        connection.set_prepared_statement_cache_capacity(64);
         wait_at_most(&connection, deadline)?;
         let empty = match schema::kind(&connection)? {
             schema::Kind::Empty => true,
@@ -75,6 +78,8 @@ impl Database {
         write_ahead(&connection, deadline)?;
         if empty {
             create(&mut connection, deadline)?;
+        } else if schema::lacks_locks(&connection)? {
+            add_locks(&mut connection, deadline)?;
         }
         let residents = life::census(&locks).map_err(folder)?;
         // A new file, an old copy: whoever lives by another file may hold leases that this one knows nothing of. Everybody
@@ -199,6 +204,14 @@ fn create(connection: &mut Connection, deadline: BootInstant) -> Result<(), Fail
     Ok(transaction.commit()?)
 }
 
+/// Locks came later than leases: a file may have been made without them.
+fn add_locks(connection: &mut Connection, deadline: BootInstant) -> Result<(), Failure> {
+    wait_at_most(connection, deadline)?;
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    locks::create(&transaction)?;
+    Ok(transaction.commit()?)
+}
+
 /// Notes that leases may be believed in that stand in another file.
 fn suspect(connection: &mut Connection, deadline: BootInstant) -> Result<(), Failure> {
     wait_at_most(connection, deadline)?;
@@ -214,6 +227,7 @@ fn tidy(connection: &Connection, residents: Vec<Resident>) -> Result<(), Failure
     for resident in residents {
         if let Resident::Dead(remains) = resident
             && groups_of(connection, remains.incarnation)?.is_empty()
+            && locks::locks_of(connection, remains.incarnation)?.is_empty()
         {
             remains.bury();
         }

@@ -18,6 +18,7 @@ mod failure;
 mod files;
 mod host;
 mod life;
+mod locks;
 mod row;
 mod schema;
 mod transaction;
@@ -34,13 +35,13 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use self::worker::{Call, Job};
-use super::{Answers, Batch, Guarantees, LeaseStore, Session, StoreFuture};
+use super::{Answers, Batch, Guarantees, LeaseStore, LockAnswers, LockBatch, Session, StoreFuture};
 use crate::clock::BootInstant;
 use crate::config::FreshStore;
 use crate::error::StoreError;
 use crate::identity::Incarnation;
 
-/// Leases in an SQLite file, for the instances of one host (feature `sqlite`, on by default, Unix only).
+/// Leases and locks in an SQLite file, for the instances of one host (feature `sqlite`, on by default, Unix only).
 ///
 /// The file is created if it is missing, with a folder `<file>-locks` beside it that belongs to it: removing that
 /// folder while instances run takes from them the proof that others are alive or dead. Both must be on a local disk, and
@@ -50,6 +51,7 @@ use crate::identity::Incarnation;
 /// - A release is announced to all processes at once, and so is the end of a process, however it ended; a process that
 ///   only stands still loses its lease when it runs out. Where the system gives no watch on files
 ///   (`fs.inotify.max_user_instances` on Linux), a release is noticed when the lease would have ended.
+/// - Those of a process that has ended are free at once, locks too; nothing stays of a lock that was given back.
 /// - Every acquisition is synced to the disk, so that terms do not fall after a power failure; renewals are not.
 /// - A file that was created or put in place while instances live by another one, which stood here before, is trusted after
 ///   one ttl: they may still lead. (Not if the folder of locks was removed with it: then stop all instances first.)
@@ -172,6 +174,10 @@ impl LeaseStore for SqliteStore {
 
     fn execute(&self, batch: Batch) -> StoreFuture<'_, Answers> {
         Box::pin(self.ask(batch.timeout, "a batch on", |call| Job::Execute(batch, call)))
+    }
+
+    fn execute_locks(&self, batch: LockBatch) -> StoreFuture<'_, LockAnswers> {
+        Box::pin(self.ask(batch.timeout, "lock commands on", |call| Job::ExecuteLocks(batch, call)))
     }
 
     fn disconnect(&self, incarnation: Incarnation) -> StoreFuture<'_, ()> {

@@ -146,26 +146,26 @@ impl Suspicion {
     }
 }
 
-fn nanos(duration: Duration) -> u64 {
+pub(super) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// SQLite's integers have a sign. What does not fit is 292 years of nanoseconds, or a term beyond any wall clock.
-fn integer(number: u64) -> i64 {
+pub(super) fn integer(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-fn number(row: &SqlRow<'_>, column: usize) -> rusqlite::Result<u64> {
+pub(super) fn number(row: &SqlRow<'_>, column: usize) -> rusqlite::Result<u64> {
     let value: i64 = row.get(column)?;
     u64::try_from(value).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, value))
 }
 
-fn incarnation(row: &SqlRow<'_>, column: usize) -> rusqlite::Result<Incarnation> {
+pub(super) fn incarnation(row: &SqlRow<'_>, column: usize) -> rusqlite::Result<Incarnation> {
     let digits: String = row.get(column)?;
     u128::from_str_radix(&digits, 16).map(Incarnation::from_u128).map_err(|error| unreadable(column, error))
 }
 
-fn unreadable(column: usize, error: impl std::error::Error + Send + Sync + 'static) -> rusqlite::Error {
+pub(super) fn unreadable(column: usize, error: impl std::error::Error + Send + Sync + 'static) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, Box::new(error))
 }
 

@@ -2,6 +2,8 @@
 
 use rusqlite::Connection;
 
+use super::locks;
+
 /// Stands in the file's header, so that nobody's database is taken for ours: `Ledr` in ASCII.
 const APPLICATION_ID: i32 = 0x4c65_6472;
 /// The version of the tables. A file with an older one is brought up to date, one with a newer one is refused.
@@ -37,6 +39,11 @@ pub(super) fn kind(db: &Connection) -> rusqlite::Result<Kind> {
     })
 }
 
+/// Whether the file was written by a version without locks.
+pub(super) fn lacks_locks(db: &Connection) -> rusqlite::Result<bool> {
+    db.query_row("SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'lock')", [], |row| row.get(0))
+}
+
 /// Creates the tables, inside the caller's transaction.
 pub(super) fn create(db: &Connection) -> rusqlite::Result<()> {
     db.execute_batch(
@@ -64,6 +71,7 @@ pub(super) fn create(db: &Connection) -> rusqlite::Result<()> {
             clock TEXT NOT NULL
          ) STRICT;",
     )?;
+    locks::create(db)?;
     db.pragma_update(None, "application_id", APPLICATION_ID)?;
     db.pragma_update(None, "user_version", VERSION)
 }
@@ -87,6 +95,7 @@ mod tests {
         let db = Connection::open_in_memory().unwrap();
         create(&db).unwrap();
         assert_eq!(kind(&db).unwrap(), Kind::Ours);
+        assert!(!lacks_locks(&db).unwrap());
         db.pragma_update(None, "user_version", VERSION + 1).unwrap();
         assert_eq!(kind(&db).unwrap(), Kind::Newer(VERSION + 1));
     }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 
+use super::files::FileId;
 use super::host::Host;
 use super::life::{self, Sign};
 use super::row::{Row, Suspicion};
@@ -56,14 +57,19 @@ impl Witness {
         };
         let holder = last.holder.incarnation;
         let over = row.host.clock == here.clock && row.until <= now;
+        holder != asker && !over && self.has_ended(holder, &row.host.boot, row.life)
+    }
+
+    /// Whether `holder`, whose life lock is `life`, is known to have ended. If it lives, its end is waited for from now on.
+    pub(super) fn has_ended(&mut self, holder: Incarnation, boot: &str, life: FileId) -> bool {
         // Beyond one running kernel, a lock that can be had proves nothing.
-        if holder == asker || over || row.host.boot != here.boot || self.awaited.contains(&holder) {
+        if boot != Host::this().boot || self.awaited.contains(&holder) {
             return false;
         }
         if self.dead.contains(&holder) {
             return true;
         }
-        match life::probe(&self.locks, holder, row.life) {
+        match life::probe(&self.locks, holder, life) {
             Sign::Dead => {
                 self.dead.insert(holder);
                 true
@@ -72,7 +78,7 @@ impl Witness {
                 let worker = self.worker.clone();
                 let tell = Box::new(move || worker.send(Job::Ended(holder)).unwrap_or_default());
                 // Without a thread for it, the lease is waited for until it runs out.
-                if life::when_dead(file, row.life, self.waiter, tell).is_ok() {
+                if life::when_dead(file, life, self.waiter, tell).is_ok() {
                     self.awaited.insert(holder);
                 }
                 false

@@ -18,6 +18,7 @@ use super::doorbell::Doorbell;
 use super::failure::Failure;
 use super::files::FileId;
 use super::life::Life;
+use super::locks::{self, Executed, Eyes, LockWitness, locks_of};
 use super::row::{groups_of, released};
 use super::transaction;
 use super::witness::Witness;
@@ -26,7 +27,7 @@ use crate::config::FreshStore;
 use crate::error::StoreError;
 use crate::group::GroupName;
 use crate::identity::Incarnation;
-use crate::store::{Announcer, Answer, Answers, Batch, Command, Op, Session};
+use crate::store::{Announcer, Answer, Answers, Batch, Command, LockAnswers, LockBatch, Op, Session};
 
 /// What the thread is told.
 #[derive(Debug)]
@@ -35,6 +36,8 @@ pub(super) enum Job {
     Connect(Session, Call<()>),
     /// See [`LeaseStore::execute`](crate::store::LeaseStore::execute).
     Execute(Batch, Call<Answers>),
+    /// See [`LeaseStore::execute_locks`](crate::store::LeaseStore::execute_locks).
+    ExecuteLocks(LockBatch, Call<LockAnswers>),
     /// See [`LeaseStore::disconnect`](crate::store::LeaseStore::disconnect).
     Disconnect(Incarnation, Call<()>),
     /// Another incarnation has ended.
@@ -98,6 +101,7 @@ struct Worker {
 struct Open {
     database: Database,
     witness: Witness,
+    lock_witness: LockWitness,
     doorbell: Doorbell,
     /// A ring was heard that nobody has looked after yet.
     rung: Arc<AtomicBool>,
@@ -112,15 +116,30 @@ pub(super) struct Member {
     pub(super) life_id: FileId,
     /// Until when it may hold which leases.
     pub(super) leases: HashMap<GroupName, BootInstant>,
+    /// And which locks, by the nonces of their owners.
+    locks: HashMap<u128, BootInstant>,
 }
 
 impl Member {
-    /// Gives up the life lock; or, if it may still believe in a lease, returns it, and until when to keep it: work that
+    /// Gives up the life lock; or, if it may still believe in a lease or a lock, returns it, and until when to keep it: work that
     /// outlived its grace goes on so long.
     fn end_life(&mut self) -> Option<(BootInstant, Life)> {
         let life = self.life.take()?;
-        let until = self.leases.values().copied().max()?;
+        let until = self.leases.values().chain(self.locks.values()).copied().max()?;
         (BootInstant::now() < until).then_some((until, life))
+    }
+
+    /// Its elector may believe until then that it holds this lock.
+    pub(super) fn may_hold(&mut self, lock: u128, until: BootInstant, now: BootInstant) {
+        self.locks.insert(lock, until);
+        // Those that were never given back: looked for each time that there are twice as many.
+        if self.locks.len() >= 1024 && self.locks.len().is_power_of_two() {
+            self.locks.retain(|_, until| now < *until);
+        }
+    }
+
+    pub(super) fn holds_no_more(&mut self, lock: u128) {
+        self.locks.remove(&lock);
     }
 }
 
@@ -140,8 +159,14 @@ impl Worker {
                         self.execute(&batch, &call).map_err(|failure| failure.attempted(self.attempted(&batch)));
                     let _ = call.reply.send(answers);
                 }
+                Some(Job::ExecuteLocks(batch, call)) if !call.is_over() => {
+                    let answers = self.execute_locks(&batch, &call);
+                    let attempted = format!("lock commands on {}", self.address);
+                    let answers = answers.map_err(|failure| failure.attempted(attempted));
+                    let _ = call.reply.send(answers);
+                }
                 // Too late: the caller has given up, or is about to.
-                Some(Job::Connect(..) | Job::Execute(..)) => {}
+                Some(Job::Connect(..) | Job::Execute(..) | Job::ExecuteLocks(..)) => {}
                 Some(Job::Disconnect(incarnation, call)) => {
                     self.disconnect(incarnation);
                     let _ = call.reply.send(Ok(()));
@@ -199,7 +224,7 @@ impl Worker {
                     }
                 });
                 let witness = Witness::new(locks, self.to_self.clone());
-                self.open.insert(Open { database, witness, doorbell, rung })
+                self.open.insert(Open { database, witness, lock_witness: LockWitness::default(), doorbell, rung })
             }
         };
         let locks = open.database.locks();
@@ -213,6 +238,7 @@ impl Worker {
                 life_id: life.id(),
                 life: Some(life),
                 leases: HashMap::new(),
+                locks: HashMap::new(),
             },
         );
         Ok(())
@@ -263,6 +289,24 @@ impl Worker {
         Ok(answers)
     }
 
+    fn execute_locks(&mut self, batch: &LockBatch, call: &Call<LockAnswers>) -> Result<LockAnswers, Failure> {
+        self.verify()?;
+        let Some(Open { database, witness, lock_witness, doorbell, .. }) = &mut self.open else {
+            return Err(Failure::permanent("no elector is connected", "connect one first"));
+        };
+        let mut eyes = Eyes { witness, locks: lock_witness };
+        let Executed { answers, told } = locks::execute(database, &mut eyes, &mut self.members, batch, call)
+            .map_err(|failure| database.explain(failure))?;
+        if told.iter().any(|(elector, _)| !self.members.contains_key(elector)) {
+            // Those who do not hear it ask by themselves.
+            let _ = doorbell.ring();
+        }
+        tell_free(&self.members, &told);
+        bury(database, witness);
+        self.verify()?;
+        Ok(answers)
+    }
+
     /// Whether the path still names the files that are open. Once it does not, it never does again: what other instances
     /// did meanwhile with another file is not known.
     fn verify(&mut self) -> Result<(), Failure> {
@@ -283,6 +327,7 @@ impl Worker {
         }
         let Some(Open { database, witness, .. }) = &mut self.open else { return };
         witness.ended(incarnation);
+        tell_free(&self.members, &locks::heirs(database.reader(), incarnation).unwrap_or_default());
         // If they cannot be read, followers find out when they ask.
         for group in groups_of(database.reader(), incarnation).unwrap_or_default() {
             announce(&self.members, &group, incarnation);
@@ -297,6 +342,11 @@ impl Worker {
         rung.store(false, Ordering::SeqCst);
         for (group, holder) in released(database.reader()).unwrap_or_default() {
             announce(&self.members, &group, holder);
+        }
+        for (elector, member) in &self.members {
+            for nonce in locks::told(database.reader(), *elector).unwrap_or_default() {
+                member.announcer.lock_free(nonce);
+            }
         }
     }
 
@@ -317,10 +367,21 @@ fn announce(members: &HashMap<Incarnation, Member>, group: &GroupName, holder: I
     }
 }
 
+/// Tells those of the members that it is worth asking again for a lock.
+fn tell_free(members: &HashMap<Incarnation, Member>, told: &[(Incarnation, u128)]) {
+    for (elector, nonce) in told {
+        if let Some(member) = members.get(elector) {
+            member.announcer.lock_free(*nonce);
+        }
+    }
+}
+
 /// Removes the lock files of ended incarnations that no row names any more.
 fn bury(database: &Database, witness: &mut Witness) {
     for incarnation in witness.dead() {
-        if groups_of(database.reader(), incarnation).is_ok_and(|groups| groups.is_empty()) {
+        let leads = groups_of(database.reader(), incarnation).map_or(true, |groups| !groups.is_empty());
+        let holds = locks_of(database.reader(), incarnation).map_or(true, |locks| !locks.is_empty());
+        if !leads && !holds {
             witness.bury(incarnation);
         }
     }

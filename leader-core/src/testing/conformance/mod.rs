@@ -1,5 +1,6 @@
 //! The conformance suite: whether a store keeps the contract of [`LeaseStore`].
 
+mod locks;
 mod party;
 
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use crate::lease::Term;
 use crate::store::{Answer, Held, LeaseStore, Op, SameId};
 
 /// Checks every promise of the contract of [`LeaseStore`]; what only a fault can show, such as a quarantine, is for
-/// the store's own tests.
+/// the store's own tests. If it has locks, their promises are checked, too.
 ///
 /// `make` returns a new handle on the *same* records, as another instance would have it: another client of the same
 /// server, another connection to the same file. It may be called at any time. The suite uses groups of its own, named at
@@ -52,6 +53,7 @@ pub async fn conformance(make: impl Fn() -> Arc<dyn LeaseStore>) {
     suite.a_term_is_above_every_floor().await;
     suite.another_incarnation_of_the_same_id_is_left_or_taken().await;
     suite.a_batch_is_answered_in_order_and_each_command_on_its_own().await;
+    suite.locks().await;
 }
 
 struct Suite<'a> {

@@ -14,7 +14,7 @@ pub(super) const LONG: Duration = Duration::from_secs(120);
 /// A lease that is waited for.
 pub(super) const SHORT: Duration = Duration::from_millis(400);
 /// For what has to happen: long enough for the slowest machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Ends the suite with what was promised and what was seen.
 macro_rules! broken {
@@ -38,7 +38,7 @@ pub(super) use promised;
 pub(super) struct Party {
     pub(super) store: Arc<dyn LeaseStore>,
     pub(super) candidate: Candidate,
-    listener: Listener,
+    pub(super) listener: Listener,
 }
 
 impl Party {
@@ -129,7 +129,7 @@ impl Party {
                 match self.listener.heard().await {
                     Some(Announcement::Released(released)) if released == *group => return,
                     Some(Announcement::Gap) => return,
-                    Some(Announcement::Released(_)) => {}
+                    Some(Announcement::Released(_) | Announcement::LockFree { .. }) => {}
                     None => broken!("the announcer is kept until disconnect", "it was dropped"),
                 }
             }
@@ -148,6 +148,6 @@ impl Party {
     }
 }
 
-async fn within<T>(future: impl Future<Output = T>) -> Option<T> {
+pub(super) async fn within<T>(future: impl Future<Output = T>) -> Option<T> {
     tokio::time::timeout(PATIENCE, future).await.ok()
 }

@@ -104,7 +104,10 @@ impl Plan {
         loop {
             let heard = tokio::select! {
                 message = messages.recv() => match message {
-                    Ok(message) => Heard::Message { channel: message.channel.to_string() },
+                    Ok(message) => Heard::Message {
+                        channel: message.channel.to_string(),
+                        text: message.value.into_string().unwrap_or_default(),
+                    },
                     Err(RecvError::Lagged(_)) => Heard::Gap,
                     Err(RecvError::Closed) => return,
                 },

@@ -30,7 +30,7 @@ impl Ear {
 }
 
 fn message(channel: &str) -> Heard {
-    Heard::Message { channel: channel.to_owned() }
+    Heard::Message { channel: channel.to_owned(), text: "x".to_owned() }
 }
 
 #[tokio::test]

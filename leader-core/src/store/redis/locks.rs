@@ -1,0 +1,115 @@
+//! Locks in a Redis server: one key for each that is held, and two for those who wait.
+//!
+//! They have connections of their own, opened with the first of them, so that no lease ever waits behind a lock. One call of
+//! one script ([`script`], `scripts/lock_*.lua`) executes a batch.
+
+mod keys;
+mod script;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+pub(super) use self::keys::LockKeys;
+use super::connection::Failure;
+use super::failure::{self, Denied, code, denied};
+use super::session::Session;
+use super::{Inner, RedisStore};
+use crate::error::StoreError;
+use crate::store::{LockAnswers, LockCommand};
+
+pub(super) use self::script::TEXT;
+
+impl RedisStore {
+    pub(super) async fn execute_lock_commands(
+        &self,
+        commands: &[LockCommand],
+        timeout: Duration,
+    ) -> Result<LockAnswers, StoreError> {
+        let Some(first) = commands.first() else { return Ok(Vec::new()) };
+        let inner = &*self.0;
+        let fails = |failure| inner.lock_error(failure, what(commands), timeout);
+        let session = self.lock_sessions().get(&first.owner.candidate.incarnation).cloned();
+        let Some(session) = session else {
+            return Err(fails(Failure::Unreachable("this elector is not connected".to_owned())));
+        };
+        let until = Instant::now() + timeout;
+        let answers = match inner.run_locks(&session, commands, timeout).await {
+            // One key that the server's user may not touch fails a call as a whole.
+            Err(Failure::Server(error)) if commands.len() > 1 && denied(&error) == Some(Denied::Key) => {
+                let mut answers = Vec::with_capacity(commands.len());
+                for command in commands {
+                    let left = until.saturating_duration_since(Instant::now());
+                    match inner.run_locks(&session, std::slice::from_ref(command), left).await {
+                        Ok(answer) => answers.extend(answer),
+                        Err(Failure::Server(error)) => answers.push(Err(error)),
+                        Err(failure) => return Err(fails(failure)),
+                    }
+                }
+                answers
+            }
+            answers => answers.map_err(fails)?,
+        };
+        let of = |(answer, command): (Result<_, String>, &LockCommand)| {
+            answer
+                .map_err(|error| inner.lock_error(Failure::Server(error), what(std::slice::from_ref(command)), timeout))
+        };
+        Ok(answers.into_iter().zip(commands).map(of).collect())
+    }
+}
+
+impl Inner {
+    async fn run_locks(
+        &self,
+        session: &Arc<Session>,
+        commands: &[LockCommand],
+        timeout: Duration,
+    ) -> Result<Vec<Result<crate::store::LockAnswer, String>>, Failure> {
+        let channels = self.keys.wake_channels();
+        let arguments = || script::arguments(commands, &self.lock_keys, &channels);
+        let key = commands.first().map(|command| self.lock_keys.names(&command.key).lock);
+        session.run(&arguments, key, |reply| script::answers(reply, commands.len()), timeout).await
+    }
+
+    fn lock_error(&self, failure: Failure, attempted: String, timeout: Duration) -> StoreError {
+        let attempted = format!("{attempted} on {}", self.address);
+        let advice = match &failure {
+            Failure::Server(error) => self.lock_advice(error),
+            _ => None,
+        };
+        match (failure, advice) {
+            (Failure::Server(cause), Some(advice)) => StoreError::Refused { attempted, cause, advice },
+            (failure, _) => failure::store_error(failure, attempted, timeout, &self.keys),
+        }
+    }
+
+    /// What to do about an error, where that is another thing than for a lease.
+    fn lock_advice(&self, error: &str) -> Option<String> {
+        if denied(error).is_some() {
+            return Some(format!("allow it: ACL SETUSER <user> {}", self.lock_keys.permissions()));
+        }
+        match code(error) {
+            "WRONGTYPE" => Some(
+                "another application uses this key: choose another prefix of locks (Config::lock_prefix, \
+                 LEADER_LOCK_PREFIX) or another key, or delete it if nobody needs it"
+                    .to_owned(),
+            ),
+            "OOM" => Some(
+                "the server's memory is full: raise maxmemory, or free memory. A lock that is held is renewed, a new one \
+                 is not given"
+                    .to_owned(),
+            ),
+            "ERR" if error.contains("largest number that can be told") => Some(
+                "an elector was handed a token that no store has given out: restart its instances".to_owned(),
+            ),
+            _ => None,
+        }
+    }
+}
+
+/// What a batch does, for a message.
+fn what(commands: &[LockCommand]) -> String {
+    match commands {
+        [one] => format!("{} of `{}`", one.op.name(), one.key),
+        _ => "lock commands".to_owned(),
+    }
+}
