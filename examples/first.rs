@@ -18,8 +18,8 @@ async fn warm_up() {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let store = std::env::var("LEADER_STORE").unwrap_or_else(|_| "memory:".to_owned());
-    let leader = bootstrap(Config::new(store)).await?;
+    tracing_subscriber::fmt().init();
+    let leader = bootstrap(Config::from_env()?).await?;
     let _jobs = Scheduler::new(&leader).data(AtomicU64::new(0)).start()?;
     warm_up().await;
     shutdown_signal().await?;

@@ -13,7 +13,8 @@ and proves from the instances' own logs that never two led at once.
 
 Usage: cargo run --example fleet -- [OPTIONS]
 
-  --store URL      where the leases live, such as redis://127.0.0.1 (default: a fresh SQLite file)
+  --store URL      where the leases live, such as redis://127.0.0.1 (default: a fresh SQLite file);
+                   keys in Redis begin with leader-fleet:, or what LEADER_PREFIX says
   --instances N    how many processes, 1 to 50 (default: 3)
   --seconds S      how long to watch them (default: 20)
   --ttl D          how long a lease lasts, such as 500ms or 3s (default: 3s)

@@ -41,6 +41,11 @@ async fn warm_up() -> Option<()> {
     Some(())
 }
 
+/// On a server that others use too, the demonstration must not take part in their elections.
+fn prefix() -> String {
+    std::env::var("LEADER_PREFIX").unwrap_or_else(|_| "leader-fleet:".to_owned())
+}
+
 /// Runs until it is asked to end.
 pub fn run(options: &InstanceOptions) -> Result<(), Box<dyn Error>> {
     continue_if_parent_dies();
@@ -51,7 +56,7 @@ pub fn run(options: &InstanceOptions) -> Result<(), Box<dyn Error>> {
 async fn serve(options: &InstanceOptions) -> Result<(), Box<dyn Error>> {
     let mut end = pin!(asked_to_end()?);
     let leader = tokio::select! {
-        started = bootstrap(Config::new(&options.store).ttl(options.ttl)) => started?,
+        started = bootstrap(Config::new(&options.store).ttl(options.ttl).prefix(prefix())) => started?,
         ended = &mut end => return Ok(ended?),
     };
     let log = Arc::new(Log::open(&options.log, leader.instance_id().to_string())?);

@@ -7,6 +7,9 @@ use crate::report::JOBS;
 pub fn text(options: &Options) -> String {
     let Options { instances, ttl, .. } = options;
     let store = if options.store.is_some() { "the store that was named" } else { "a fresh SQLite file" };
+    let redis = options.store.as_ref().is_some_and(|url| url.starts_with("redis"));
+    let patience =
+        if redis { " A server that has never seen this fleet gives nobody a lease for so long." } else { "" };
     let jobs = JOBS.map(|job| {
         let every = if job.every == 1 { "every second".to_owned() } else { format!("every {} s", job.every) };
         format!("    {:<8} {every}, on the leader of group {}", job.name, job.group)
@@ -24,7 +27,7 @@ pub fn text(options: &Options) -> String {
     };
     format!(
         "{instances} processes share two jobs. Each has both, and only the leader of a job's group runs it:\n{}\n\
-         Their leases live in {store} and last {ttl:?} unless renewed.\n{course}\n\
+         Their leases live in {store} and last {ttl:?} unless renewed.{patience}\n{course}\n\
          Who ends is replaced. Ctrl-C ends them all.\n",
         jobs.join("\n")
     )

@@ -54,7 +54,7 @@ impl StoreError {
 pub enum ConfigError {
     /// No store was named.
     #[error(
-        "the environment variable LEADER_STORE is not set; set it to the address of the store, such as `sqlite:///var/lib/app/leader.db`"
+        "the environment variable LEADER_STORE is not set; set it to the address of the store, such as `redis://host:6379` or `sqlite:///var/lib/app/leader.db`"
     )]
     NoStore,
     /// A variable is not Unicode.

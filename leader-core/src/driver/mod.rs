@@ -326,9 +326,10 @@ impl Driver {
     fn failed(&mut self, index: usize, now: BootInstant, no: RequestNo, error: &StoreError) -> bool {
         let group = &mut self.groups[index];
         let text = error.to_string();
-        group.failing = true;
+        let was_failing = std::mem::replace(&mut group.failing, true);
         group.cell.set_problem(Some(&text));
-        let known = error.is_permanent() && group.refused.as_ref() == Some(&text);
+        // An outage is told of when it begins, and when it is over.
+        let known = if error.is_permanent() { group.refused.as_ref() == Some(&text) } else { was_failing };
         if error.is_permanent() {
             group.refused = Some(text);
         }

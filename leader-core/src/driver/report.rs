@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::locks::{self, report::LockReport};
-use crate::doctor::Finding;
+use crate::doctor::{Finding, Severity};
 use crate::election::LossReason;
 use crate::error::StoreError;
 use crate::group::GroupName;
@@ -112,7 +112,7 @@ fn log(report: &Report, instance: &InstanceId) {
         ),
         Report::CallFailed { groups, first, error } => {
             let about = match first {
-                Some(first) if *groups > 1 => format!("{first} and {} more groups", groups - 1),
+                Some(first) if *groups > 1 => format!("group {first} and {} more", groups - 1),
                 Some(first) => format!("group {first}"),
                 None => "all groups".to_owned(),
             };
@@ -124,6 +124,9 @@ fn log(report: &Report, instance: &InstanceId) {
         }
         Report::Recovered { group } => {
             tracing::info!(target: "leader", %instance, %group, "the store answers again for {group}");
+        }
+        Report::Found(finding) if finding.severity == Severity::Error => {
+            tracing::error!(target: "leader", %instance, "{finding}");
         }
         Report::Found(finding) => tracing::warn!(target: "leader", %instance, "{finding}"),
         Report::Released { group, term, confirmed: true } => {

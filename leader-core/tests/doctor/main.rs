@@ -59,8 +59,14 @@ async fn what_the_first_examination_finds_is_logged_once_and_stands_until_anothe
     elector.doctor().await.unwrap();
     elector.shutdown(Duration::ZERO).await.unwrap();
     let found = log.at_the_end("the store").await;
-    let of = |part: &str| found.iter().filter(|(level, line)| level == "WARN" && line.contains(part)).count();
-    assert_eq!((of("has no replica"), of("evicts leases")), (1, 2), "one was gone in between: {found:?}");
+    let of = |severity: &str, part: &str| {
+        found.iter().filter(|(level, line)| level == severity && line.contains(part)).count()
+    };
+    assert_eq!(
+        (of("WARN", "has no replica"), of("ERROR", "evicts leases")),
+        (1, 2),
+        "one was gone in between: {found:?}"
+    );
 }
 
 #[tokio::test]

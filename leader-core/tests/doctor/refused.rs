@@ -75,5 +75,5 @@ async fn an_error_of_many_groups_is_one_line_and_stands_in_the_status_for_each()
     assert_eq!(elector.status().problems.len(), 3);
     elector.shutdown(Duration::ZERO).await.unwrap();
     let lines = log.at_the_end("was refused").await;
-    assert!(lines.len() == 1 && lines[0].1.starts_with("broken-1 and 2 more groups: "), "{lines:?}");
+    assert!(lines.len() == 1 && lines[0].1.starts_with("group broken-1 and 2 more: "), "{lines:?}");
 }

@@ -10,7 +10,11 @@ use crate::error::StoreError;
 pub(super) fn store_error(failure: Failure, attempted: String, timeout: Duration, keys: &Keys) -> StoreError {
     match failure {
         Failure::Unreachable(cause) => StoreError::Unavailable { attempted, cause },
-        Failure::TimedOut => StoreError::TimedOut { attempted, after: timeout },
+        Failure::TimedOut => {
+            // Something of the time-out is gone before a call begins; nobody wants to read that.
+            let after = Duration::from_millis(u64::try_from(timeout.as_micros().div_ceil(1000)).unwrap_or(u64::MAX));
+            StoreError::TimedOut { attempted, after }
+        }
         Failure::Impossible { cause, advice } => StoreError::Refused { attempted, cause, advice },
         Failure::Server(cause) => match advice(&cause, keys) {
             Some(advice) => StoreError::Refused { attempted, cause, advice },

@@ -123,7 +123,7 @@ pub(super) fn reason(code: &str) -> &'static str {
     match code {
         "server" => "the server is another one than before, or was restarted, and may have lost leases",
         "lease" => "the lease vanished before its end, without a release: its holder may still lead",
-        _ => "the store has no record of this group: it is new, or it was emptied",
+        _ => "the store has no record of this group: it is new (then this is usual), or it was emptied",
     }
 }
 
