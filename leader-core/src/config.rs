@@ -404,6 +404,7 @@ impl fmt::Debug for Config {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::MemoryStore;
 
     #[test]
     fn no_key_of_a_lock_can_be_that_of_a_lease() {
@@ -427,7 +428,6 @@ mod tests {
             assert!(text.contains(reason), "{prefix} {lock_prefix}: {text}");
         }
     }
-    use crate::store::MemoryStore;
 
     #[test]
     fn a_setting_of_the_store_is_refused_where_it_would_be_lost() {
