@@ -407,6 +407,29 @@ mod tests {
     use crate::store::MemoryStore;
 
     #[test]
+    fn no_key_of_a_lock_can_be_that_of_a_lease() {
+        let check = |prefix: &str, lock_prefix: &str| {
+            let (prefix, lock_prefix) = (prefix.to_owned(), lock_prefix.to_owned());
+            StoreOptions { prefix, lock_prefix, ..StoreOptions::default() }.check()
+        };
+        for (prefix, lock_prefix) in
+            [("leader:", "_lock:"), ("app:", "app:lock:"), ("_", "_lock:"), ("leader:", "leader:lock:")]
+        {
+            assert_eq!(check(prefix, lock_prefix), Ok(()), "{prefix} {lock_prefix}");
+        }
+        for (prefix, lock_prefix, reason) in [
+            ("app:", "app:", "leases, which begin with `app:`"),
+            ("app:", "app:lock-", "leases"),
+            ("app:leader:", "app:", "leases"),
+            ("leader:", "", "empty"),
+            ("leader:", "a{b", "contains `{`"),
+        ] {
+            let text = check(prefix, lock_prefix).unwrap_err().to_string();
+            assert!(text.contains(reason), "{prefix} {lock_prefix}: {text}");
+        }
+    }
+
+    #[test]
     fn a_setting_of_the_store_is_refused_where_it_would_be_lost() {
         let given = || Config::with_store(MemoryStore::new());
         for (config, setting) in [

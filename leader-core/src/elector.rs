@@ -266,7 +266,8 @@ impl Elector {
     }
 
     /// Ends the elector: no new work starts, running work has `grace` to end while its lease is still renewed, the leases
-    /// are given back, and the thread ends. A second call waits for the first.
+    /// are given back, and the thread ends. Whoever holds a [lock](Self::lock) is waited for like running work. A second call
+    /// waits for the first.
     ///
     /// # Errors
     /// [`DrainError::StillRunning`]: the elector has ended, but work outlived the grace. Its lease was not given back, so

@@ -41,6 +41,22 @@ async fn a_lock_that_outlives_the_grace_is_not_given_away_and_ends_with_its_guar
 }
 
 #[tokio::test]
+async fn of_very_many_locks_that_outlive_the_grace_some_are_named() {
+    let elector = start(MemoryStore::new()).await;
+    let mut guards = Vec::new();
+    for n in 0..50 {
+        guards.push(elector.lock(format!("k{n}")).acquire().await.unwrap());
+    }
+    let DrainError::StillRunning { running } = elector.shutdown(Duration::ZERO).await.unwrap_err() else {
+        panic!("it ended though locks are held")
+    };
+    assert_eq!(
+        (running.len(), running[0].what.as_str(), running[20].what.as_str()),
+        (21, "the lock k0", "30 more locks")
+    );
+}
+
+#[tokio::test]
 async fn a_lock_that_outlives_its_elector_is_not_renewed_and_lost_at_its_deadline() {
     let (elector, store, clock) = by_hand().await;
     let guard = elector.lock(KEY).acquire().await.unwrap();

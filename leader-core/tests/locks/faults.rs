@@ -1,7 +1,7 @@
 //! What becomes of locks when the store, or the way to it, fails.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use leader_core::LockError;
 use leader_core::testing::{Fault, FaultyStore};
@@ -153,6 +153,26 @@ async fn an_acquire_whose_answer_was_lost_is_found_to_be_the_own_one() {
     let guard = within(taken).await.unwrap().unwrap();
     guard.release().await.unwrap();
     assert!(matches!(asked_of(&stage.memory, None).await, LockAnswer::Won { .. }));
+}
+
+#[tokio::test]
+async fn the_largest_token_that_was_seen_is_handed_to_the_store() {
+    let (floors, memory) = (Arc::new(Mutex::new(Vec::new())), MemoryStore::new());
+    let store = FaultyStore::new(memory.clone());
+    let seen = Arc::clone(&floors);
+    store.inject_for_locks(Fault::LoseRequest, move |command| {
+        if let LockOp::Acquire { floor, .. } = command.op {
+            seen.lock().unwrap().push(floor);
+        }
+        false
+    });
+    let elector = start(store).await;
+    let LockAnswer::Won { token: theirs } = asked_of(&memory, None).await else { panic!("it is free") };
+    assert!(elector.lock(KEY).acquire().await.unwrap_err().is_busy());
+    let ours = elector.lock("another").acquire().await.unwrap();
+    let last = elector.lock("third").acquire().await.unwrap();
+    assert_eq!(*floors.lock().unwrap(), [Term::default(), theirs, ours.token()]);
+    assert!(theirs < ours.token() && ours.token() < last.token());
 }
 
 #[tokio::test]

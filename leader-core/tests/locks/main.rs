@@ -10,7 +10,8 @@ mod waiting;
 use std::time::Duration;
 
 use leader_core::store::{
-    Guarantees, LeaseStore, LockAnswer, LockBatch, LockCommand, LockKey, LockOp, LockOwner, MemoryStore,
+    Answers, Batch, Guarantees, LeaseStore, LockAnswer, LockBatch, LockCommand, LockKey, LockOp, LockOwner,
+    MemoryStore, Session, StoreFuture,
 };
 use leader_core::testing::ManualClock;
 use leader_core::{Candidate, Config, Elector, Incarnation, InstanceId, StoreError, Term};
@@ -88,18 +89,15 @@ impl LeaseStore for WithoutLocks {
         self.0.guarantees()
     }
 
-    fn connect(&self, session: leader_core::store::Session) -> leader_core::store::StoreFuture<'_, ()> {
+    fn connect(&self, session: Session) -> StoreFuture<'_, ()> {
         self.0.connect(session)
     }
 
-    fn execute(
-        &self,
-        batch: leader_core::store::Batch,
-    ) -> leader_core::store::StoreFuture<'_, leader_core::store::Answers> {
+    fn execute(&self, batch: Batch) -> StoreFuture<'_, Answers> {
         self.0.execute(batch)
     }
 
-    fn disconnect(&self, incarnation: Incarnation) -> leader_core::store::StoreFuture<'_, ()> {
+    fn disconnect(&self, incarnation: Incarnation) -> StoreFuture<'_, ()> {
         self.0.disconnect(incarnation)
     }
 }

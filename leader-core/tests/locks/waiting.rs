@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::Mutex;
 
 use leader_core::LockError;
+use leader_core::store::{Announcer, LockAnswers};
 use leader_core::testing::FaultyStore;
 use tokio::task::JoinSet;
 
@@ -73,6 +74,58 @@ async fn who_missed_the_release_asks_by_itself() {
     guard.release().await.unwrap();
     clock.advance(Duration::from_secs(1));
     assert!(within(next).await.unwrap().unwrap().is_held());
+}
+
+/// A memory that tells nobody of anything, and leaves it to the test.
+struct Silent {
+    memory: MemoryStore,
+    announcer: Arc<Mutex<Option<Announcer>>>,
+}
+
+impl LeaseStore for Silent {
+    fn address(&self) -> String {
+        self.memory.address()
+    }
+
+    fn guarantees(&self) -> Guarantees {
+        self.memory.guarantees()
+    }
+
+    fn connect(&self, session: Session) -> StoreFuture<'_, ()> {
+        *self.announcer.lock().unwrap() = Some(session.announcer);
+        Box::pin(async { Ok(()) })
+    }
+
+    fn execute(&self, batch: Batch) -> StoreFuture<'_, Answers> {
+        self.memory.execute(batch)
+    }
+
+    fn execute_locks(&self, batch: LockBatch) -> StoreFuture<'_, LockAnswers> {
+        self.memory.execute_locks(batch)
+    }
+
+    fn disconnect(&self, incarnation: Incarnation) -> StoreFuture<'_, ()> {
+        self.memory.disconnect(incarnation)
+    }
+}
+
+#[tokio::test]
+async fn when_announcements_may_have_been_lost_all_who_wait_ask_again() {
+    let (clock, announcer) = (ManualClock::new(), Arc::default());
+    let memory = MemoryStore::with_clock(clock.clone());
+    let silent = Silent { memory: memory.clone(), announcer: Arc::clone(&announcer) };
+    let elector = Elector::start(Config::with_store(silent).ttl(TTL).manual_clock(clock)).await.unwrap();
+    let guard = elector.lock(KEY).acquire().await.unwrap();
+    let waits = tokio::spawn({
+        let elector = elector.clone();
+        async move { elector.lock(KEY).wait(TTL).acquire().await }
+    });
+    until_ahead(&memory, 1).await;
+    guard.release().await.unwrap();
+    assert!(!waits.is_finished());
+    announcer.lock().unwrap().as_ref().unwrap().gap();
+    // Time stands still.
+    assert!(within(waits).await.unwrap().unwrap().is_held());
 }
 
 #[tokio::test]

@@ -61,13 +61,33 @@ async fn child_that_locks_and_waits() {
     std::process::exit(0);
 }
 
+/// Not a test of its own: what another child does.
+#[tokio::test]
+async fn child_that_waits_for_a_lock() {
+    let Some(path) = std::env::var_os(PATH) else { return };
+    let party = Party::join(Path::new(&path), "child").await.unwrap();
+    for _ in 0..2 {
+        assert!(!is_won(&party.lock(&party.owner(), Some(PLACE)).await));
+    }
+    #[allow(clippy::print_stdout)]
+    {
+        println!("\nlocked");
+    }
+    let _ = std::io::stdin().lines().next();
+    std::process::exit(0);
+}
+
 /// Killed at the end, whatever happens.
 struct Holder(Child);
 
 impl Holder {
     fn start(path: &Path) -> Self {
+        Self::run("child_that_locks_and_waits", path)
+    }
+
+    fn run(what: &str, path: &Path) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "locks::child_that_locks_and_waits", "--nocapture"])
+            .args(["--exact", &format!("locks::{what}"), "--nocapture"])
             .env(PATH, path)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -108,6 +128,32 @@ async fn the_lock_of_a_killed_process_is_free_at_once_and_the_first_who_waits_is
     assert!(!is_won(&party.lock(&second, Some(PLACE)).await));
     assert!(is_won(&party.lock(&first, Some(PLACE)).await));
     party.leave().await;
+}
+
+#[tokio::test]
+async fn a_killed_process_that_waits_keeps_nobody_waiting() {
+    for release_first in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("leader.db");
+        let mut party = Party::join(&path, "a").await.unwrap();
+        let (held, waits) = (party.owner(), party.owner());
+        assert!(is_won(&party.lock(&held, None).await));
+        let mut child = Holder::run("child_that_waits_for_a_lock", &path);
+        let LockAnswer::Busy(busy) = party.lock(&waits, Some(PLACE)).await else { panic!("it is held") };
+        assert_eq!(busy.ahead, 2);
+        let release = LockOp::Release { token: None };
+        if release_first {
+            party.lock_ask(&held, LONG, release).await.unwrap();
+            assert!(!is_won(&party.lock(&waits, Some(PLACE)).await), "the child was first");
+            child.kill();
+            assert_eq!(party.hears_of_lock().await, waits.nonce);
+        } else {
+            child.kill();
+            party.lock_ask(&held, LONG, release).await.unwrap();
+        }
+        assert!(is_won(&party.lock(&waits, Some(PLACE)).await));
+        party.leave().await;
+    }
 }
 
 #[tokio::test]
@@ -211,7 +257,7 @@ async fn a_place_of_another_clock_is_waited_for_and_ends() {
     party.lock(&held, None).await;
     party.lock(&gone, Some(Duration::from_millis(400))).await;
     let db = Connection::open(&path).unwrap();
-    db.execute("UPDATE lock_place SET clock = 'x', until_ns = 1", []).unwrap();
+    db.execute("UPDATE lock_place SET boot = 'x', clock = 'x', until_ns = 1", []).unwrap();
     party.lock_ask(&held, LONG, LockOp::Release { token: None }).await.unwrap();
     let LockAnswer::Busy(busy) = party.lock(&waits, Some(PLACE)).await else { panic!("one came before") };
     assert_eq!((busy.ahead, busy.holder), (1, None));

@@ -1,9 +1,14 @@
 //! The end of an elector, as its locks see it: whoever holds one is waited for like running work, and what outlives that is
 //! not given away.
 
-use super::{Entry, Event, Locks, answer, stopped};
+use std::sync::Arc;
+
+use super::{Cell, Entry, Event, Locks, answer, stopped};
 use crate::clock::BootInstant;
 use crate::work::RunningWork;
+
+/// So many locks are named.
+const SHOWN: usize = 20;
 
 impl Locks {
     /// The shutdown has begun: nobody waits any more but the work that it waits for.
@@ -45,17 +50,19 @@ impl Locks {
         self.entries.values().for_each(|entry| entry.cell.cancel());
     }
 
-    /// What a shutdown that is not over waits for.
+    /// What a shutdown that is not over waits for: the oldest, and how many more there are.
     pub(in crate::driver) fn running(&self) -> Vec<RunningWork> {
         let now = self.now();
-        let describe = |entry: &Entry| RunningWork {
-            what: format!("the lock {}", entry.cell.key),
+        let mut cells: Vec<_> =
+            self.entries.values().filter(|entry| entry.is_in_use()).map(|entry| &entry.cell).collect();
+        cells.sort_by(|a, b| a.since.cmp(&b.since).then_with(|| a.key.cmp(&b.key)));
+        let more = cells.len().saturating_sub(SHOWN);
+        let name = |(n, cell): (usize, &&Arc<Cell>)| RunningWork {
+            what: if n < SHOWN { format!("the lock {}", cell.key) } else { format!("{more} more locks") },
             group: None,
-            running_for: now.saturating_since(entry.cell.since),
+            running_for: now.saturating_since(cell.since),
         };
-        let mut running: Vec<_> = self.entries.values().filter(|entry| entry.is_in_use()).map(describe).collect();
-        running.sort_by(|a, b| b.running_for.cmp(&a.running_for).then_with(|| a.what.cmp(&b.what)));
-        running
+        cells.iter().enumerate().take(SHOWN + 1).map(name).collect()
     }
 
     /// From here on nothing is renewed or begun.

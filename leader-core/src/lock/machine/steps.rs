@@ -12,6 +12,8 @@ use crate::store::{Busy, LockAnswer, LockCommand, LockKey, LockOp, LockOwner};
 const REFRESH: Duration = Duration::from_secs(1);
 /// One who waits for a lock of another implementation, which announces nothing, asks after so long at the earliest.
 const FOREIGN: Duration = Duration::from_millis(250);
+/// So many who wait behind a place that nobody makes use of look for its end.
+const FEW: u32 = 8;
 /// What is added to the time that the store gave: it may have been rounded down.
 const ROUNDING: Duration = Duration::from_millis(1);
 
@@ -339,8 +341,9 @@ impl Machine {
         }
         let foreign = busy.holder.is_none() && busy.ahead == 0;
         let ends = now.saturating_add(busy.remaining.saturating_add(ROUNDING));
-        // Who is next has to be there when the lock, or the place before it, ends by itself.
-        let is_next = busy.ahead == 0 || (busy.ahead == 1 && busy.holder.is_none());
+        // Who is next has to be there when the lock ends by itself. If it is free, the first in the queue may have ended, and
+        // some behind it, too: a few of the others look when its place ends.
+        let is_next = busy.ahead == 0 || (busy.ahead <= FEW && busy.holder.is_none());
         let refresh = now.saturating_add(REFRESH);
         let span = if self.woken {
             Span::at(now)

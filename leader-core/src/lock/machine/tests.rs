@@ -144,9 +144,10 @@ fn who_is_next_is_there_when_the_lock_ends_and_others_do_not_hurry() {
     for (answer, after) in [
         (busy(true, 300, 0), [301, 301]),
         (busy(true, 300, 1), [875, 1_000]),
-        // The place of the only one before it ends.
+        // The place of the first, who does not come, ends.
         (busy(false, 300, 1), [301, 301]),
-        (busy(false, 300, 2), [875, 1_000]),
+        (busy(false, 300, 8), [301, 301]),
+        (busy(false, 300, 9), [875, 1_000]),
         // A holder that tells nobody of its release.
         (busy(false, 5_000, 0), [250, 1_000]),
         (busy(false, 100, 0), [101, 101]),

@@ -227,7 +227,7 @@ fn tidy(connection: &Connection, residents: Vec<Resident>) -> Result<(), Failure
     for resident in residents {
         if let Resident::Dead(remains) = resident
             && groups_of(connection, remains.incarnation)?.is_empty()
-            && locks::locks_of(connection, remains.incarnation)?.is_empty()
+            && !locks::name(connection, remains.incarnation)?
         {
             remains.bury();
         }

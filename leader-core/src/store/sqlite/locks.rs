@@ -14,8 +14,8 @@ use rusqlite::Connection;
 
 pub(super) use self::queue::told;
 use self::queue::{Place, Queue, Walk};
-use self::rows::{Note, Seat};
-pub(super) use self::rows::{create, locks_of};
+pub(super) use self::rows::create;
+use self::rows::{Note, Seat, locks_of};
 pub(super) use self::witness::LockWitness;
 use super::database::{Database, Durability};
 use super::failure::Failure;
@@ -43,6 +43,8 @@ const SWEEP: Duration = Duration::from_secs(10);
 pub(super) struct Eyes<'a> {
     pub(super) witness: &'a mut Witness,
     pub(super) locks: &'a mut LockWitness,
+    /// Who lives in this process: nobody has to wait for a proof of their end.
+    pub(super) own: Vec<Incarnation>,
 }
 
 /// What came of a batch.
@@ -212,15 +214,16 @@ fn see(
     let highest = rows::highest(from)?;
     // Read after the rows: under the writer's lock nothing changes any more, and without it nothing is decided by it.
     let (now, wall) = (BootInstant::now(), wall_clock());
+    let held = seat.as_ref().and_then(|seat| seat.held(eyes, asker, now));
     let Queue { queued, ahead, first_left } = match command.op {
         // The others do not care who waits.
         LockOp::Renew { .. } | LockOp::Complete { .. } | LockOp::Forget => Queue::default(),
         LockOp::Acquire { .. } | LockOp::Release { .. } => match Queue::count(from, key, owner, now)? {
-            Some(queue) => queue,
-            None => walk(from, eyes.locks, key, owner, now)?,
+            // If the lock is free, those who came before may have ended.
+            Some(queue) if held.is_some() || queue.ahead == 0 => queue,
+            _ => walk(from, eyes, key, owner, now)?,
         },
     };
-    let held = seat.as_ref().and_then(|seat| seat.held(eyes, asker, now));
     let done = note.filter(|note| note.until.is_none_or(|until| wall < until)).map(|note| (note.nonce, note.token));
     Ok((now, seat, Seen { held, queued, ahead, first_left, done, highest, wall }))
 }
@@ -228,14 +231,14 @@ fn see(
 /// Looks at the places of a queue one by one.
 fn walk(
     from: &Connection,
-    locks: &mut LockWitness,
+    eyes: &mut Eyes<'_>,
     key: &LockKey,
     owner: u128,
     now: BootInstant,
 ) -> rusqlite::Result<Queue> {
     let mut queue = Queue::default();
     Place::walk(from, key, |place| {
-        let left = place.left(locks, now);
+        let left = place.left(eyes, now);
         if !left.is_zero() && place.nonce == owner {
             queue.queued = true;
             return Ok(Walk::Enough);
@@ -272,12 +275,18 @@ impl Seat {
 }
 
 impl Place {
-    fn left(&self, locks: &mut LockWitness, now: BootInstant) -> Duration {
-        if self.clock == Host::this().clock {
-            return self.until.saturating_since(now);
-        }
-        // Who waits there asks again and again, and each time changes its place.
-        locks.seen(self.nonce, self.until.as_nanos(), now).saturating_add(self.life).saturating_since(now)
+    /// Nothing, if its owner's end is proved.
+    fn left(&self, eyes: &mut Eyes<'_>, now: BootInstant) -> Duration {
+        let left = if self.host.clock == Host::this().clock {
+            self.until.saturating_since(now)
+        } else {
+            // Who waits there asks again and again, and each time changes its place.
+            eyes.locks.seen(self.nonce, self.until.as_nanos(), now).saturating_add(self.life).saturating_since(now)
+        };
+        let ended = !left.is_zero()
+            && !eyes.own.contains(&self.incarnation)
+            && eyes.witness.has_ended(self.incarnation, &self.host.boot, self.life_lock);
+        if ended { Duration::ZERO } else { left }
     }
 }
 
@@ -325,7 +334,8 @@ impl Considered<'_> {
                     incarnation: owner.candidate.incarnation,
                     until: now.saturating_add(life),
                     life,
-                    clock: Host::this().clock.clone(),
+                    host: Host::this().clone(),
+                    life_lock: self.life,
                 };
                 if self.queued { place.keep(to, key)? } else { place.append(to, key)? }
             }
@@ -348,7 +358,7 @@ impl Considered<'_> {
         }
         let mut those = Vec::new();
         Place::walk(to, key, |place| {
-            if place.left(eyes.locks, now).is_zero() {
+            if place.left(eyes, now).is_zero() {
                 return Ok(Walk::On);
             }
             those.push((place.incarnation, place.nonce));
@@ -362,12 +372,25 @@ impl Considered<'_> {
     }
 }
 
-/// Those who wait first for a lock that `ended` held. One whose place has ended is told in vain, and the next asks by itself.
-pub(super) fn heirs(from: &Connection, ended: Incarnation) -> rusqlite::Result<Vec<(Incarnation, u128)>> {
+/// Whether a lock or a place is somebody's of this elector, or was.
+pub(super) fn name(from: &Connection, elector: Incarnation) -> rusqlite::Result<bool> {
+    Ok(!locks_of(from, elector)?.is_empty() || !queue::awaited_by(from, elector)?.is_empty())
+}
+
+/// Those who wait first for a lock that `ended` held or waited for.
+pub(super) fn heirs(
+    from: &Connection,
+    eyes: &mut Eyes<'_>,
+    ended: Incarnation,
+) -> rusqlite::Result<Vec<(Incarnation, u128)>> {
+    let now = BootInstant::now();
     let mut heirs = Vec::new();
-    for key in locks_of(from, ended)? {
-        Place::walk(from, &key, |first| {
-            heirs.push((first.incarnation, first.nonce));
+    for key in locks_of(from, ended)?.into_iter().chain(queue::awaited_by(from, ended)?) {
+        Place::walk(from, &key, |place| {
+            if place.left(eyes, now).is_zero() {
+                return Ok(Walk::On);
+            }
+            heirs.push((place.incarnation, place.nonce));
             Ok(Walk::Enough)
         })?;
     }

@@ -18,7 +18,7 @@ use super::doorbell::Doorbell;
 use super::failure::Failure;
 use super::files::FileId;
 use super::life::Life;
-use super::locks::{self, Executed, Eyes, LockWitness, locks_of};
+use super::locks::{self, Executed, Eyes, LockWitness};
 use super::row::{groups_of, released};
 use super::transaction;
 use super::witness::Witness;
@@ -294,7 +294,8 @@ impl Worker {
         let Some(Open { database, witness, lock_witness, doorbell, .. }) = &mut self.open else {
             return Err(Failure::permanent("no elector is connected", "connect one first"));
         };
-        let mut eyes = Eyes { witness, locks: lock_witness };
+        let own = self.members.keys().copied().collect();
+        let mut eyes = Eyes { witness, locks: lock_witness, own };
         let Executed { answers, told } = locks::execute(database, &mut eyes, &mut self.members, batch, call)
             .map_err(|failure| database.explain(failure))?;
         if told.iter().any(|(elector, _)| !self.members.contains_key(elector)) {
@@ -325,9 +326,11 @@ impl Worker {
         if self.verify().is_err() {
             return;
         }
-        let Some(Open { database, witness, .. }) = &mut self.open else { return };
+        let Some(Open { database, witness, lock_witness, .. }) = &mut self.open else { return };
         witness.ended(incarnation);
-        tell_free(&self.members, &locks::heirs(database.reader(), incarnation).unwrap_or_default());
+        let own = self.members.keys().copied().collect();
+        let mut eyes = Eyes { witness, locks: lock_witness, own };
+        tell_free(&self.members, &locks::heirs(database.reader(), &mut eyes, incarnation).unwrap_or_default());
         // If they cannot be read, followers find out when they ask.
         for group in groups_of(database.reader(), incarnation).unwrap_or_default() {
             announce(&self.members, &group, incarnation);
@@ -380,8 +383,8 @@ fn tell_free(members: &HashMap<Incarnation, Member>, told: &[(Incarnation, u128)
 fn bury(database: &Database, witness: &mut Witness) {
     for incarnation in witness.dead() {
         let leads = groups_of(database.reader(), incarnation).map_or(true, |groups| !groups.is_empty());
-        let holds = locks_of(database.reader(), incarnation).map_or(true, |locks| !locks.is_empty());
-        if !leads && !holds {
+        let locks = locks::name(database.reader(), incarnation).unwrap_or(true);
+        if !leads && !locks {
             witness.bury(incarnation);
         }
     }

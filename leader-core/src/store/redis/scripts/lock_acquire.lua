@@ -53,5 +53,7 @@ local function acquire(command)
   elseif rank then
     remove(command, command.member)
   end
+  -- Once more: the first may have been told when it could not hear, or may have ended.
+  if not lock.value then tell(command, 0) end
   return {'busy', lock.id or '', lock.token or '', left, ahead}
 end

@@ -12,6 +12,8 @@ local MOST = 9007199254740991
 -- Places that last longer were set before this server's clock was set back; an asker that keeps its own for longer knows
 -- better.
 local LONGEST_PLACE = 10000
+-- So long last the places of an elector for which nobody listens, unless it asks again.
+local UNHEARD = 1500
 
 local channels = ARGV[1]
 
@@ -86,11 +88,20 @@ local function tidy(command)
   return redis.call('ZCARD', command.queue)
 end
 
+-- Nobody listens for this elector: it has ended, or hears nothing for now. In the first case its places are not to keep others
+-- waiting; in the second it asks by itself within a second, and keeps them.
+local function end_soon(command, elector)
+  local soon = text(now + UNHEARD)
+  for _, member in ipairs(redis.call('ZRANGE', command.waiting, '(' .. soon, '+inf', 'BYSCORE')) do
+    if string.sub(member, -#elector) == elector then redis.pcall('ZADD', command.waiting, 'XX', soon, member) end
+  end
+end
+
 -- Tells the first who waits, or all, that it is worth asking again. Where that is not permitted they ask by themselves.
 local function tell(command, last)
   for _, member in ipairs(redis.call('ZRANGE', command.queue, 0, last)) do
     local nonce, elector = string.match(member, '^(%x+):(%x+)$')
-    if nonce then redis.pcall('PUBLISH', channels .. elector, nonce) end
+    if nonce and redis.pcall('PUBLISH', channels .. elector, nonce) == 0 then end_soon(command, elector) end
   end
 end
 

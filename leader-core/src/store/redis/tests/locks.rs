@@ -168,6 +168,31 @@ async fn only_the_first_who_waits_is_told_of_a_release() {
 }
 
 #[tokio::test]
+async fn those_of_an_elector_that_has_ended_do_not_keep_others_waiting_for_long() {
+    let Some(server) = Server::start(&[]) else { return };
+    let long = 10 * PLACE;
+    let (a, b) = (Party::join(store(&server), "a").await, Party::join(store(&server), "b").await);
+    let (holder, lives) = (a.owner(), a.owner());
+    let token = a.win(&holder, "k").await;
+    for gone in [b.owner(), b.owner()] {
+        b.busy(&gone, "k", Some(long)).await;
+    }
+    a.busy(&lives, "k", Some(long)).await;
+    // As a process ends: nothing is given back.
+    b.store.disconnect(b.candidate.incarnation).await.unwrap();
+    while server.ask(&["PUBSUB", "CHANNELS", &format!("leader:wake:{}", b.candidate.incarnation)])
+        != Reply::List(vec![])
+    {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    a.ask(&holder, "k", LockOp::Release { token: Some(token) }).await;
+    let busy = a.busy(&lives, "k", Some(long)).await;
+    assert!(busy.ahead == 2 && busy.remaining <= Duration::from_millis(1_500), "{busy:?}");
+    tokio::time::sleep(busy.remaining).await;
+    a.win(&lives, "k").await;
+}
+
+#[tokio::test]
 async fn what_is_not_to_be_told_is_released_all_the_same() {
     let rules = ["--user", "default", "on", "nopass", "~*", "+@all", "-publish", "resetchannels", "&leader:*"];
     let Some(server) = Server::start(&rules) else { return };

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::super::files::FileId;
 use super::super::host::Host;
 use super::super::row::{incarnation, integer, nanos, number};
 use super::rows::{digits, nonce};
@@ -16,11 +17,14 @@ use crate::store::LockKey;
 pub(super) struct Place {
     pub(super) nonce: u128,
     pub(super) incarnation: Incarnation,
-    /// When it ends, by `clock`.
+    /// When it ends, by the clock of `host`.
     pub(super) until: BootInstant,
     /// How long it lasts, each time that it is kept.
     pub(super) life: Duration,
-    pub(super) clock: String,
+    /// Where its owner runs.
+    pub(super) host: Host,
+    /// Its owner's life lock.
+    pub(super) life_lock: FileId,
 }
 
 impl Place {
@@ -31,7 +35,8 @@ impl Place {
         mut each: impl FnMut(Self) -> rusqlite::Result<Walk>,
     ) -> rusqlite::Result<()> {
         let mut select = from.prepare_cached(
-            "SELECT nonce, incarnation, until_ns, life_ns, clock FROM lock_place WHERE key = ?1 ORDER BY place",
+            "SELECT nonce, incarnation, until_ns, life_ns, boot, clock, life_dev, life_ino
+             FROM lock_place WHERE key = ?1 ORDER BY place",
         )?;
         let mut rows = select.query([key.as_str()])?;
         while let Some(row) = rows.next()? {
@@ -40,7 +45,8 @@ impl Place {
                 incarnation: incarnation(row, 1)?,
                 until: BootInstant::from_nanos(number(row, 2)?),
                 life: Duration::from_nanos(number(row, 3)?),
-                clock: row.get(4)?,
+                host: Host { boot: row.get(4)?, clock: row.get(5)? },
+                life_lock: FileId { dev: row.get::<_, i64>(6)? as u64, ino: row.get::<_, i64>(7)? as u64 },
             };
             if each(place)? == Walk::Enough {
                 break;
@@ -54,8 +60,9 @@ impl Place {
         // One that has ended, and that its owner asks for again: it has come anew.
         leave(to, key, self.nonce)?;
         let mut insert = to.prepare_cached(
-            "INSERT INTO lock_place (key, place, nonce, incarnation, until_ns, life_ns, clock, told)
-             VALUES (?1, (SELECT coalesce(max(place), 0) + 1 FROM lock_place WHERE key = ?1), ?2, ?3, ?4, ?5, ?6, 0)",
+            "INSERT INTO lock_place (key, place, nonce, incarnation, until_ns, life_ns, boot, clock, life_dev, life_ino, told)
+             VALUES (?1, (SELECT coalesce(max(place), 0) + 1 FROM lock_place WHERE key = ?1), ?2, ?3, ?4, ?5, ?6, ?7, ?8,
+                     ?9, 0)",
         )?;
         insert.execute(params![
             key.as_str(),
@@ -63,21 +70,24 @@ impl Place {
             self.incarnation.to_string(),
             integer(self.until.as_nanos()),
             integer(nanos(self.life)),
-            self.clock,
+            self.host.boot,
+            self.host.clock,
+            // Any 64 bits are a device or an inode.
+            self.life_lock.dev as i64,
+            self.life_lock.ino as i64,
         ])?;
         Ok(())
     }
 
     pub(super) fn keep(&self, to: &Connection, key: &LockKey) -> rusqlite::Result<()> {
         let mut update = to.prepare_cached(
-            "UPDATE lock_place SET until_ns = ?3, life_ns = ?4, clock = ?5, told = 0 WHERE nonce = ?2 AND key = ?1",
+            "UPDATE lock_place SET until_ns = ?3, life_ns = ?4, told = 0 WHERE nonce = ?2 AND key = ?1",
         )?;
         update.execute(params![
             key.as_str(),
             digits(self.nonce),
             integer(self.until.as_nanos()),
             integer(nanos(self.life)),
-            self.clock,
         ])?;
         Ok(())
     }
@@ -139,6 +149,14 @@ pub(super) fn tell(to: &Connection, key: &LockKey, owner: u128) -> rusqlite::Res
         .map(drop)
 }
 
+/// The keys for which somebody of this elector waits, or did.
+pub(super) fn awaited_by(from: &Connection, elector: Incarnation) -> rusqlite::Result<Vec<LockKey>> {
+    let mut select = from.prepare_cached("SELECT DISTINCT key FROM lock_place WHERE incarnation = ?1")?;
+    let keys = select.query_map([elector.to_string()], |row| row.get::<_, String>(0))?;
+    // What cannot be a key is nobody's to take.
+    keys.filter_map(|key| key.map(|key| LockKey::new(key).ok()).transpose()).collect()
+}
+
 /// The nonces of those who were told, and have not asked since.
 pub(in crate::store::sqlite) fn told(from: &Connection, elector: Incarnation) -> rusqlite::Result<Vec<u128>> {
     let mut select = from.prepare_cached("SELECT nonce FROM lock_place WHERE told AND incarnation = ?1")?;
@@ -153,7 +171,8 @@ mod tests {
     fn place(nonce: u128, clock: &str, until: u64) -> Place {
         let incarnation = Incarnation::from_u128(nonce);
         let (until, life) = (BootInstant::from_nanos(until), Duration::from_nanos(10));
-        Place { nonce, incarnation, until, life, clock: clock.to_owned() }
+        let host = Host { boot: "boot".to_owned(), clock: clock.to_owned() };
+        Place { nonce, incarnation, until, life, host, life_lock: FileId { dev: u64::MAX, ino: 3 } }
     }
 
     #[test]
@@ -202,6 +221,7 @@ mod tests {
         tell(&db, &k, first.nonce).unwrap();
         let told_to = |elector| told(&db, Incarnation::from_u128(elector)).unwrap();
         assert_eq!((told_to(2), told_to(3)), (vec![2], vec![]));
+        assert_eq!(awaited_by(&db, Incarnation::from_u128(1)).unwrap(), [key("another")]);
         first.keep(&db, &k).unwrap();
         assert_eq!(told_to(2), []);
         place(4, "other", 99).append(&db, &k).unwrap();

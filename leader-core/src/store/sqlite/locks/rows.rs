@@ -43,13 +43,16 @@ pub(in crate::store::sqlite) fn create(db: &Connection) -> rusqlite::Result<()> 
             incarnation TEXT NOT NULL,
             until_ns INTEGER NOT NULL,
             life_ns INTEGER NOT NULL,
+            boot TEXT NOT NULL,
             clock TEXT NOT NULL,
+            life_dev INTEGER NOT NULL,
+            life_ino INTEGER NOT NULL,
             told INTEGER NOT NULL,
             PRIMARY KEY (key, place)
          ) STRICT, WITHOUT ROWID;
          CREATE INDEX IF NOT EXISTS lock_place_by_nonce ON lock_place (nonce);
          CREATE INDEX IF NOT EXISTS lock_place_by_end ON lock_place (clock, until_ns);
-         CREATE INDEX IF NOT EXISTS lock_place_told ON lock_place (incarnation) WHERE told;
+         CREATE INDEX IF NOT EXISTS lock_place_by_incarnation ON lock_place (incarnation, told);
          CREATE TABLE IF NOT EXISTS lock_done (
             key TEXT PRIMARY KEY,
             nonce TEXT NOT NULL,
@@ -131,10 +134,7 @@ pub(super) fn free(to: &Connection, key: &LockKey) -> rusqlite::Result<()> {
 }
 
 /// The keys of the locks whose row names `incarnation` as the holder; they may have run out.
-pub(in crate::store::sqlite) fn locks_of(
-    from: &Connection,
-    incarnation: Incarnation,
-) -> rusqlite::Result<Vec<LockKey>> {
+pub(super) fn locks_of(from: &Connection, incarnation: Incarnation) -> rusqlite::Result<Vec<LockKey>> {
     let mut select = from.prepare_cached("SELECT key FROM lock WHERE incarnation = ?1")?;
     let keys = select.query_map([incarnation.to_string()], |row| row.get::<_, String>(0))?;
     // What cannot be a key is nobody's to take.
@@ -301,7 +301,8 @@ mod tests {
             Note { nonce: 1, token: Term::new(1), until: Some(Term::new(until)) }.write(&db, &key(name)).unwrap();
             let (until, life) = (BootInstant::from_nanos(until), Duration::from_nanos(10));
             let incarnation = Incarnation::from_u128(1);
-            let place = Place { nonce: 1, incarnation, until, life, clock: clock.clone() };
+            let host = Host { boot: "boot".to_owned(), clock: clock.clone() };
+            let place = Place { nonce: 1, incarnation, until, life, host, life_lock: FileId::default() };
             place.append(&db, &key(name)).unwrap();
         }
         Note { nonce: 1, token: Term::new(1), until: None }.write(&db, &key("for ever")).unwrap();
