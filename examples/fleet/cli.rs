@@ -31,6 +31,9 @@ wrong, with 3 if the fleet could not be run, and with 130 if it was interrupted.
 /// The first argument of a process that is to be an instance; the parent gives it, not people.
 pub const INSTANCE: &str = "--as-instance";
 
+/// The variable in which the parent tells an instance the store.
+pub const STORE: &str = "LEADER_STORE";
+
 /// What to do.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Command {
@@ -107,8 +110,8 @@ pub fn parse(arguments: lexopt::Parser) -> Result<Command, UsageError> {
         }
     }
     if as_instance {
-        let missing = || UsageError(format!("{INSTANCE} needs --store and --log"));
-        let (store, log) = (store.ok_or_else(missing)?, log.ok_or_else(missing)?);
+        let missing = || UsageError(format!("{INSTANCE} needs {STORE} and --log"));
+        let (store, log) = (store.or_else(|| std::env::var(STORE).ok()).ok_or_else(missing)?, log.ok_or_else(missing)?);
         return Ok(Command::Instance(InstanceOptions { store, ttl, log }));
     }
     if store.as_ref().is_some_and(|url| url.starts_with("memory:")) {

@@ -24,6 +24,15 @@ pub struct Process {
     ended: Option<ExitStatus>,
 }
 
+/// Everybody on the host can read the arguments of a process, and the store's URL may hold a password.
+fn command(program: &Path, name: &str, options: &InstanceOptions) -> Command {
+    let mut command = Command::new(program);
+    command.arg(cli::INSTANCE).arg("--log").arg(&options.log);
+    command.arg("--ttl").arg(humantime::format_duration(options.ttl).to_string().replace(' ', ""));
+    command.env(cli::STORE, &options.store).env("LEADER_INSTANCE_ID", name);
+    command
+}
+
 impl Process {
     /// Starts this very program as an instance called `name`. What it tells is handed to `hear`, on a thread of its own;
     /// what it complains of is written to `complaints`.
@@ -33,10 +42,7 @@ impl Process {
         complaints: &Path,
         hear: impl Fn(Message) + Send + 'static,
     ) -> io::Result<Self> {
-        let mut command = Command::new(std::env::current_exe()?);
-        command.arg(cli::INSTANCE).arg("--store").arg(&options.store).arg("--log").arg(&options.log);
-        command.arg("--ttl").arg(humantime::format_duration(options.ttl).to_string().replace(' ', ""));
-        command.env("LEADER_INSTANCE_ID", name);
+        let mut command = command(&std::env::current_exe()?, name, options);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(File::create(complaints)?);
         // Ctrl-C is for us alone: we end the children in order.
         command.process_group(0);
@@ -127,5 +133,19 @@ impl Drop for Process {
     fn drop(&mut self) {
         // Nobody is left to be told of an error.
         let _ = self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_argument_of_an_instance_shows_a_password() {
+        let store = "redis://:secret@host".to_owned();
+        let options = InstanceOptions { store, ttl: Duration::from_secs(3), log: "log".into() };
+        let command = command(Path::new("fleet"), "fleet-1", &options);
+        assert!(command.get_args().all(|argument| !argument.to_string_lossy().contains("secret")));
+        assert!(command.get_envs().any(|(name, value)| name == cli::STORE && value == Some(options.store.as_ref())));
     }
 }
