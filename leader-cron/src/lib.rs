@@ -75,6 +75,8 @@ mod data;
 mod engine;
 mod error;
 mod job;
+mod plan;
+mod policy;
 mod registration;
 mod run;
 mod running;
