@@ -16,6 +16,7 @@ use crate::elector::{Elector, Handle};
 use crate::error::StartError;
 use crate::group::{GroupName, declared_groups};
 use crate::identity::{Candidate, Incarnation};
+use crate::ledger::Ledger;
 use crate::lock::mail::Desk;
 use crate::shared::{Phase, Progress, Shared};
 use crate::status::Standing;
@@ -184,6 +185,7 @@ fn spawn(config: &Config, process_wide: bool) -> Result<Elector, StartError> {
         ungated: Arc::new(Work::new(None, clock.clone(), Arc::clone(&idle))),
         clock,
         locks: Desk::new(),
+        ledger: Ledger::new(),
         progress: watch::Sender::new(Progress::default()),
         dropped_reports: reporter.dropped(),
         findings: Mutex::default(),

@@ -126,13 +126,13 @@ impl Cell {
 /// The writing side: called by the driver only. The view always changes before anybody is told.
 impl Cell {
     /// This instance may believe that it leads: a new acquisition, or the same one for longer.
-    pub(crate) fn lead(&self, term: Term, deadline: BootInstant) {
+    pub(crate) fn lead(&self, term: Term, deadline: BootInstant, unbroken_since: Term) {
         let mut state = self.lock();
         match &state.acquisition {
             Some(acquisition) if acquisition.term() == term => acquisition.extend(deadline),
             _ => {
                 self.end(&mut state);
-                let acquisition = Acquisition::new(self.group.clone(), term, deadline, self.clock.clone());
+                let acquisition = Acquisition::new(self.group.clone(), (term, unbroken_since), deadline, self.clock.clone());
                 state.acquisition = Some(Arc::new(acquisition));
                 state.leader = None;
             }

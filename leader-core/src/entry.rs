@@ -98,6 +98,11 @@ impl Entry {
         &self.lease
     }
 
+    /// Until it is dropped, the work counts as running, though its body may have ended: the lease is not given back.
+    pub fn hold(&self) -> impl Send + Sync + use<> {
+        Arc::clone(&self.ticket)
+    }
+
     /// Runs `body` to its end, also if the lease is lost meanwhile.
     pub fn run<F: Future>(self, body: F) -> Running<F> {
         let context = Context::new(self.lease.clone(), None);

@@ -127,7 +127,7 @@ pub struct Candidate {
 
 /// 128 random bits from the operating system; if it gives none, from the clock, the process id and an address, which
 /// still differ between processes of one host.
-fn random() -> u128 {
+pub fn random() -> u128 {
     let mut bytes = [0; 16];
     if getrandom::fill(&mut bytes).is_ok() {
         return u128::from_le_bytes(bytes);

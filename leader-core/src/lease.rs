@@ -107,6 +107,8 @@ impl LocalView {
 pub(crate) struct Acquisition {
     group: GroupName,
     term: Term,
+    /// Since that acquisition nobody else can have led.
+    unbroken_since: Term,
     deadline: AtomicU64,
     phase: watch::Sender<Phase>,
     clock: Clock,
@@ -123,10 +125,16 @@ enum Phase {
 }
 
 impl Acquisition {
-    pub(crate) fn new(group: GroupName, term: Term, deadline: BootInstant, clock: Clock) -> Self {
+    pub(crate) fn new(
+        group: GroupName,
+        (term, unbroken_since): (Term, Term),
+        deadline: BootInstant,
+        clock: Clock,
+    ) -> Self {
         Self {
             group,
             term,
+            unbroken_since,
             deadline: AtomicU64::new(deadline.as_nanos()),
             phase: watch::Sender::new(Phase::Held),
             clock,
@@ -229,6 +237,13 @@ impl Lease {
     /// Can be dropped and called again at any time.
     pub async fn ending(&self) {
         self.0.reached(Phase::Ending).await;
+    }
+
+    /// Since the acquisition of this term nobody but this elector can have led.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn __unbroken_since(&self) -> Term {
+        self.0.unbroken_since
     }
 
     /// Resolves when work that may be cancelled is to be dropped.

@@ -77,6 +77,7 @@ mod gate;
 mod group;
 mod identity;
 mod lease;
+mod ledger;
 mod lock;
 mod once;
 mod scope;
@@ -124,6 +125,7 @@ pub mod __private {
     pub use crate::entry::Entry;
     pub use crate::gate::{CallSite, OnLoss, Skipped};
     pub use crate::group::{GroupRegistration, Site};
+    pub use crate::identity::random;
     pub use crate::shared::JobClaim;
     pub use inventory;
 }

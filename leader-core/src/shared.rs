@@ -14,6 +14,7 @@ use crate::doctor::Finding;
 use crate::error::{DrainError, StoreError, UnknownGroup};
 use crate::group::GroupName;
 use crate::identity::Candidate;
+use crate::ledger::Ledger;
 use crate::lock::mail::Desk;
 use crate::store::LeaseStore;
 use crate::work::Work;
@@ -33,6 +34,8 @@ pub(crate) struct Shared {
     pub(crate) ungated: Arc<Work>,
     /// Where handles ask for locks.
     pub(crate) locks: Desk,
+    /// Where a schedule asks the ledger of ticks.
+    pub(crate) ledger: Ledger,
     pub(crate) progress: watch::Sender<Progress>,
     pub(crate) dropped_reports: Arc<AtomicU64>,
     /// What the doctor found, and has not found gone since.

@@ -1,17 +1,24 @@
-//! The waker: one task that sleeps until a job is due, at most a second, and reads the wall clock again.
+//! The waker: one task that sleeps until something is due, at most a second, and reads the wall clock again.
 //!
-//! It runs no work itself: a job that is due, free, and on the leader of its group is spawned.
+//! It runs no work itself. A job that each instance runs is due by the timetable, and spawned; one that belongs to a group is
+//! due by its [course](crate::courses), and spawned once its tick was claimed.
 
+use std::collections::BTreeSet;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use leader_core::{Elector, GroupName};
+use leader_core::{BootInstant, Elector, GroupName, NotReady};
+use tokio::sync::mpsc::{self, error::TrySendError};
 
 use crate::bodies::Bodies;
+use crate::course::Notice;
+use crate::courses::{Courses, FromRun};
 use crate::data::Data;
 use crate::job::{Body, Membership};
+use crate::policy::Policy;
 use crate::run::Run;
+use crate::schedule::Schedule;
 use crate::status::Record;
 use crate::tick::{Tick, instant, unix_seconds};
 use crate::timetable::{Due, Timetable};
@@ -27,13 +34,15 @@ pub(crate) struct Engine {
     pub(crate) data: Arc<Data>,
     pub(crate) jobs: Vec<LiveJob>,
     pub(crate) bodies: Arc<Bodies>,
+    /// What runs tell their courses.
+    pub(crate) from_runs: mpsc::UnboundedSender<FromRun>,
 }
 
 /// A job that was started.
 pub(crate) struct LiveJob {
     pub(crate) name: Arc<str>,
-    pub(crate) expression: String,
-    pub(crate) zone: &'static str,
+    pub(crate) schedule: Schedule,
+    pub(crate) policy: Policy,
     pub(crate) membership: Membership,
     pub(crate) group: Option<GroupName>,
     pub(crate) cancel_on_loss: bool,
@@ -54,11 +63,52 @@ impl LiveJob {
     pub(crate) fn skip(&self, tick: i64) {
         let mut record = self.record();
         record.skipped += 1;
-        // What was not run here before is the leader's business too.
-        record.owed = 0;
         drop(record);
         let (job, group) = (&*self.name, self.group_name());
         tracing::debug!(target: "leader", job, tick, group, "job {job} was skipped: this instance does not lead its group");
+    }
+}
+
+impl LiveJob {
+    /// What the log is told of a job's course.
+    pub(crate) fn report(&self, notice: &Notice) {
+        let (job, group) = (&*self.name, self.group_name());
+        match notice {
+            // Told by those who do it.
+            Notice::Run(_) | Notice::Cut(_) => {}
+            Notice::Missed(gap) => {
+                self.record().missed += gap.count;
+                let (count, from) = (gap.count, self.schedule.local_time(gap.from));
+                tracing::warn!(
+                    target: "leader", job, group, missed = count,
+                    "{count} ticks of job {job}, from {from} on, are not run: {}", gap.reason
+                );
+            }
+            Notice::Superseded(tick) => {
+                let tick = *tick;
+                tracing::warn!(
+                    target: "leader", job, group, tick,
+                    "a tick of job {job} was claimed and not begun before the lease ended; a newer one has taken its place"
+                );
+            }
+            Notice::GaveUp { tick, attempts } => {
+                let (tick, attempts) = (*tick, *attempts);
+                tracing::error!(
+                    target: "leader", job, group, tick, attempts,
+                    "a tick of job {job} is not run again: {attempts} runs of it have died, or the last one too long ago"
+                );
+            }
+            Notice::Corrupt(field) => {
+                tracing::error!(
+                    target: "leader", job, group, field,
+                    "the record of job {job} cannot be read (`{field}`), so the job does not run: remove the record, and the \
+                     job begins anew; others are not touched"
+                );
+            }
+            Notice::Ended => {
+                tracing::warn!(target: "leader", job, group, "job {job} has no tick any more: its schedule ends");
+            }
+        }
     }
 }
 
@@ -71,8 +121,11 @@ impl Engine {
         if due.next.is_none() {
             tracing::warn!(target: "leader", job = name, tick, group, "this was the last tick of job {name}: its schedule ends");
         }
-        if group.is_some_and(|group| !self.elector.is_leader(group)) {
-            job.skip(tick);
+        if let Some(group) = group {
+            // A leader walks its ticks by the ledger.
+            if !self.elector.is_leader(group) {
+                job.skip(tick);
+            }
             return;
         }
         let mut record = job.record();
@@ -97,12 +150,25 @@ impl Engine {
                 "job {name} is late by {} ticks (a stall, or a step of the wall clock): the newest is run for all", due.missed
             );
         }
-        Run::new(Arc::clone(self), due.job, Tick::of(tick).with_missed(missed)).spawn();
+        Run::own(Arc::clone(self), due.job, Tick::of(tick).with_missed(missed)).spawn();
+    }
+
+    pub(crate) fn tell(&self, told: FromRun) {
+        // Nobody listens any more once the runtime ends.
+        let _ = self.from_runs.send(told);
     }
 }
 
-/// Wakes the jobs until the elector ends or the bodies are closed. `wall` reads the wall clock.
-pub(crate) async fn wake(engine: Arc<Engine>, mut timetable: Timetable, wall: impl Fn() -> SystemTime) {
+/// Wakes the jobs until the elector ends or the bodies are closed, and goes on until the ledger knows of all ends. `wall`
+/// reads the wall clock.
+pub(crate) async fn wake(
+    engine: Arc<Engine>,
+    mut timetable: Timetable,
+    from_runs: mpsc::UnboundedReceiver<FromRun>,
+    wall: impl Fn() -> SystemTime,
+) {
+    let mut courses = Courses::new(Arc::clone(&engine), from_runs);
+    let mut news = leadership(&engine);
     let mut closing = pin!(engine.elector.__closing());
     let mut before = wall();
     loop {
@@ -112,16 +178,63 @@ pub(crate) async fn wake(engine: Arc<Engine>, mut timetable: Timetable, wall: im
         while let Some(due) = timetable.take_due(unix_seconds(now)) {
             engine.dispatch(due);
         }
+        courses.advance(false);
         let until_next = timetable.next().map(|next| instant(next).duration_since(now).unwrap_or_default());
+        let sleep = sleep(until_next, courses.next_wake());
         tokio::select! {
             biased;
-            () = engine.bodies.closed() => return,
-            () = &mut closing => break,
-            () = tokio::time::sleep(until_next.unwrap_or(LONGEST_SLEEP).min(LONGEST_SLEEP)) => {}
+            () = engine.bodies.closed() => break,
+            () = &mut closing => {
+                engine.bodies.close();
+                tracing::info!(target: "leader", "the elector ends, and with it its jobs: no run begins any more");
+                break;
+            }
+            happened = courses.happened() => courses.take_in(happened),
+            Some(()) = news.recv() => courses.touch_all(),
+            () = tokio::time::sleep(sleep) => {}
         }
     }
-    engine.bodies.close();
-    tracing::info!(target: "leader", "the elector ends, and with it its jobs: no run begins any more");
+    loop {
+        courses.advance(true);
+        if courses.is_quiet() || matches!(engine.elector.ready(), Err(NotReady::Stopped)) {
+            return;
+        }
+        let sleep = sleep(None, courses.next_wake());
+        tokio::select! {
+            biased;
+            happened = courses.happened() => courses.take_in(happened),
+            () = tokio::time::sleep(sleep) => {}
+        }
+    }
+}
+
+fn sleep(until_next: Option<Duration>, wake: Option<BootInstant>) -> Duration {
+    let until_wake = wake.map(|at| at.saturating_since(BootInstant::now()));
+    [until_next, until_wake].into_iter().flatten().min().unwrap_or(LONGEST_SLEEP).min(LONGEST_SLEEP)
+}
+
+/// Rings when this instance may have begun, or ceased, to lead a group that jobs belong to.
+fn leadership(engine: &Engine) -> mpsc::Receiver<()> {
+    // One ring says it all.
+    let (ring, rings) = mpsc::channel(1);
+    let groups: BTreeSet<&str> = engine.jobs.iter().filter_map(LiveJob::group_name).collect();
+    for group in groups {
+        let Ok(mut changes) = engine.elector.subscribe(group) else { continue };
+        let ring = ring.clone();
+        drop(tokio::spawn(async move {
+            loop {
+                tokio::select! {
+                    change = changes.next() => {
+                        if change.is_none() || matches!(ring.try_send(()), Err(TrySendError::Closed(()))) {
+                            return;
+                        }
+                    }
+                    () = ring.closed() => return,
+                }
+            }
+        }));
+    }
+    rings
 }
 
 fn warn_if_set_back(before: SystemTime, now: SystemTime) {
@@ -167,17 +280,19 @@ mod tests {
                 async {}
             });
             let schedule = Schedule::parse(&job.schedule, None).unwrap();
+            let (from_runs, told) = mpsc::unbounded_channel();
             let engine = Arc::new(Engine {
                 elector: elector.clone(),
                 scoped: true,
                 data: Arc::default(),
                 jobs: vec![live(job, &schedule)],
                 bodies: Arc::default(),
+                from_runs,
             });
             let wall = Arc::new(AtomicI64::new(START));
             let now = Arc::clone(&wall);
             let timetable = Timetable::new(vec![schedule], START);
-            drop(tokio::spawn(wake(Arc::clone(&engine), timetable, move || instant(now.load(Ordering::SeqCst)))));
+            drop(tokio::spawn(wake(Arc::clone(&engine), timetable, told, move || instant(now.load(Ordering::SeqCst)))));
             (Self { wall, ticks, engine }, elector)
         }
 

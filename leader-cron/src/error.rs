@@ -110,6 +110,16 @@ pub enum JobProblem {
         /// How.
         advice: String,
     },
+    /// A job's policies do not go together.
+    #[error("job `{job}` ({place}): {reason}")]
+    Policy {
+        /// The job.
+        job: String,
+        /// Where it was made.
+        place: String,
+        /// What is wrong, and what would do.
+        reason: String,
+    },
     /// Two values of one type were given.
     #[error(
         "two values of the type `{data}` were given as data, and a job gets one by its type; wrap one in a type of its own"

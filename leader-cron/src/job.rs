@@ -3,10 +3,12 @@
 use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
+use std::time::Duration;
 
 use leader_core::__private::GroupRegistration;
 use leader_core::Site;
 
+use crate::policy::{Delivery, Missed, Overlap, Policy};
 use crate::registration::{BoxFuture, Context, DataKey, IntoOutcome, JobRegistration, Outcome, Run};
 use crate::tick::Tick;
 
@@ -33,6 +35,7 @@ pub struct Job {
     pub(crate) needs: &'static [DataKey],
     pub(crate) body: Body,
     pub(crate) cancel_on_loss: bool,
+    pub(crate) policy: Policy,
 }
 
 /// Where a job runs.
@@ -123,7 +126,8 @@ impl Job {
 
     fn with_body(name: String, schedule: String, place: Place, body: Body) -> Self {
         let (zone, membership, needs, cancel_on_loss) = (None, Membership::None, &[][..], false);
-        Self { name, schedule, zone, membership, place, needs, body, cancel_on_loss }
+        let policy = Policy::DEFAULT;
+        Self { name, schedule, zone, membership, place, needs, body, cancel_on_loss, policy }
     }
 
     /// Runs the job only where this instance leads `group`. The elector must take part in it:
@@ -142,6 +146,44 @@ impl Job {
     /// [`group`](Self::group), or on [`blocking`](Self::blocking) work, which cannot be dropped.
     pub fn cancel_on_loss(self) -> Self {
         Self { cancel_on_loss: true, ..self }
+    }
+
+    /// What becomes of ticks that were not run in time: [`Missed::Once`] by default.
+    pub fn missed(mut self, missed: Missed) -> Self {
+        self.policy.missed = missed;
+        self
+    }
+
+    /// How old a missed tick may be that is still run: ten minutes by default. [`Duration::MAX`]: of any age, as anacron does.
+    pub fn within(mut self, within: Duration) -> Self {
+        self.policy.within = Some(within);
+        self
+    }
+
+    /// Whether two runs of the job may be on at a time, in the whole fleet: not by default.
+    pub fn overlap(mut self, overlap: Overlap) -> Self {
+        self.policy.overlap = overlap;
+        self
+    }
+
+    /// What becomes of a tick whose run died half-way: nothing by default.
+    pub fn delivery(mut self, delivery: Delivery) -> Self {
+        self.policy.delivery = delivery;
+        self
+    }
+
+    /// How long a run may take. Async work is dropped at its next await after that; [`blocking`](Self::blocking) work cannot
+    /// be.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.policy.timeout = Some(timeout);
+        self
+    }
+
+    /// Begins each run up to so much later than its tick, by a part that is chosen by name and tick, so that jobs of one
+    /// schedule do not all begin at once. The tick stays the intended one.
+    pub fn jitter(mut self, jitter: Duration) -> Self {
+        self.policy.jitter = jitter;
+        self
     }
 
     fn from_registration(job: &JobRegistration) -> Self {

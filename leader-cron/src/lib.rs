@@ -71,6 +71,8 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod bodies;
+mod course;
+mod courses;
 mod data;
 mod engine;
 mod error;
@@ -83,11 +85,13 @@ mod running;
 mod schedule;
 mod scheduler;
 mod status;
+mod store_clock;
 mod tick;
 mod timetable;
 
 pub use error::{CronError, JobProblem, StillRunning};
 pub use job::Job;
+pub use policy::{Delivery, Missed, Overlap};
 #[cfg(feature = "macros")]
 #[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
 #[doc(inline)]

@@ -3,6 +3,7 @@
 //! Every tick after the last claimed one is looked at, never the time of asking alone: so whatever wakes a job late, or not at
 //! all for a while, loses none. All that is old is cut with a count and a reason.
 
+use std::fmt;
 use std::time::Duration;
 
 use crate::policy::{Missed, Policy};
@@ -67,13 +68,23 @@ pub(crate) struct Planner<'a> {
     pub(crate) seed: u64,
 }
 
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Coalesced => "a newer one is run in their place",
+            Self::TooOld => "they are older than what the job runs",
+            Self::TooMany => "they are more than are caught up",
+        })
+    }
+}
+
 impl Planner<'_> {
     /// What comes after `base`, the newest tick that was claimed, or before which the job does not count, in seconds; at
     /// `now`, by the store's clock, in microseconds.
     pub(crate) fn next(&self, base: i64, now: i64) -> Next {
         let second = now.div_euclid(MICROS);
         let oldest = match self.policy.missed {
-            Missed::Once | Missed::All => second.saturating_sub(seconds(self.policy.within)).saturating_sub(1),
+            Missed::Once | Missed::All => second.saturating_sub(seconds(self.policy.within())).saturating_sub(1),
             Missed::Skip => second.saturating_sub(PROMPT.saturating_add(seconds(self.policy.jitter))).saturating_sub(1),
         };
         let cut = base.max(oldest);
@@ -176,7 +187,7 @@ mod tests {
     }
 
     fn policy(missed: Missed) -> Policy {
-        Policy { missed, ..Policy::default() }
+        Policy { missed, ..Policy::DEFAULT }
     }
 
     fn claim(tick: i64, missed: Option<(i64, u64, Reason)>) -> Next {
@@ -226,7 +237,7 @@ mod tests {
 
     #[test]
     fn what_is_older_than_the_window_is_not_run() {
-        let within = |missed| Policy { missed, within: Duration::from_secs(120), ..Policy::default() };
+        let within = |missed| Policy { missed, within: Some(Duration::from_secs(120)), ..Policy::DEFAULT };
         let night = "0 0 3 * * *";
         // A tick of three minutes ago, with nothing newer.
         let schedule = Schedule::parse(night, None).unwrap();
@@ -241,11 +252,11 @@ mod tests {
 
     #[test]
     fn a_day_away_is_caught_up_by_the_newest_thousand_at_most() {
-        let anacron = Policy { within: Duration::MAX, ..policy(Missed::All) };
+        let anacron = Policy { within: Some(Duration::MAX), ..policy(Missed::All) };
         let (from, count) = (1, 10_000);
         let expected = claim(86_400 - 999, Some((from, count, Reason::TooMany)));
         assert_eq!(next(EVERY_SECOND, anacron, 0, 86_400), expected);
-        let once = Policy { within: Duration::MAX, ..policy(Missed::Once) };
+        let once = Policy { within: Some(Duration::MAX), ..policy(Missed::Once) };
         assert_eq!(next(EVERY_SECOND, once, 0, 86_400), claim(86_400, Some((1, 10_000, Reason::Coalesced))));
     }
 

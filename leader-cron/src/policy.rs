@@ -51,27 +51,107 @@ pub enum Delivery {
 
 /// The policies of one job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Policy {
-    pub(crate) missed: Missed,
-    /// How old a tick may be that is run.
-    pub(crate) within: Duration,
-    pub(crate) overlap: Overlap,
-    pub(crate) delivery: Delivery,
+pub struct Policy {
+    /// What becomes of ticks that were missed.
+    pub missed: Missed,
+    /// How old a tick may be that is run; ten minutes, if nothing else is said.
+    pub within: Option<Duration>,
+    /// Whether runs may overlap.
+    pub overlap: Overlap,
+    /// What becomes of a tick whose run died.
+    pub delivery: Delivery,
     /// How long a run may take.
-    pub(crate) timeout: Option<Duration>,
+    pub timeout: Option<Duration>,
     /// A run begins up to so much later than its tick.
-    pub(crate) jitter: Duration,
+    pub jitter: Duration,
 }
 
-impl Default for Policy {
-    fn default() -> Self {
-        Self {
-            missed: Missed::default(),
-            within: WITHIN,
-            overlap: Overlap::default(),
-            delivery: Delivery::default(),
-            timeout: None,
-            jitter: Duration::ZERO,
+impl Policy {
+    /// What holds unless something else is said.
+    pub const DEFAULT: Self = Self {
+        missed: Missed::Once,
+        within: None,
+        overlap: Overlap::Forbid,
+        delivery: Delivery::AtMostOnce,
+        timeout: None,
+        jitter: Duration::ZERO,
+    };
+
+    pub(crate) fn within(&self) -> Duration {
+        self.within.unwrap_or(WITHIN)
+    }
+
+    /// What is wrong with these policies for a job with ticks in this distance; `grouped`: it is run once in the fleet.
+    pub(crate) fn check(&self, grouped: bool, period: Duration) -> Result<(), String> {
+        let Self { missed, within, delivery, jitter, .. } = *self;
+        if !grouped && (Self { timeout: None, ..*self }) != Self::DEFAULT {
+            return Err("`missed`, `within`, `overlap`, `delivery` and `jitter` are kept in the ledger of a group: give the \
+                        job one, by #[leader_only] or Job::group"
+                .to_owned());
         }
+        if missed == Missed::Skip && within.is_some() {
+            return Err("`within` says how old a missed tick may be that is run, and `missed = \"skip\"` runs none: leave one \
+                        of them out"
+                .to_owned());
+        }
+        if delivery == Delivery::AtLeastOnce && self.overlap == Overlap::Allow {
+            return Err("`delivery = \"at-least-once\"` tells a run that died by its slot, of which a job has one: leave out \
+                        `overlap = \"allow\"`"
+                .to_owned());
+        }
+        if jitter >= period {
+            return Err(format!(
+                "its ticks are {period:?} apart, and a jitter of {jitter:?} would mix them up: make it shorter than that"
+            ));
+        }
+        if let Some(zero) = [self.timeout, within].into_iter().flatten().find(Duration::is_zero) {
+            return Err(format!("a `timeout` or `within` of {zero:?} leaves no time for any run: leave it out for the default"));
+        }
+        Ok(())
+    }
+
+    /// What will surprise.
+    pub(crate) fn warning(&self, period: Duration) -> Option<String> {
+        let timeout = self.timeout.filter(|timeout| *timeout > period && self.overlap == Overlap::Forbid)?;
+        Some(format!(
+            "a run may take {timeout:?}, and the ticks are {period:?} apart: a tick that comes while a run is on waits for its \
+             end, and is then run only if it is the newest"
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn what_does_not_go_together_is_refused_with_what_would() {
+        let wrong = [
+            (Policy { missed: Missed::All, ..Policy::DEFAULT }, false, "give the job one"),
+            (Policy { missed: Missed::Skip, within: Some(MINUTE), ..Policy::DEFAULT }, true, "leave one of them out"),
+            (
+                Policy { delivery: Delivery::AtLeastOnce, overlap: Overlap::Allow, ..Policy::DEFAULT },
+                true,
+                "leave out `overlap",
+            ),
+            (Policy { jitter: MINUTE, ..Policy::DEFAULT }, true, "shorter than that"),
+            (Policy { within: Some(Duration::ZERO), ..Policy::DEFAULT }, true, "leave it out"),
+        ];
+        for (policy, grouped, advice) in wrong {
+            let reason = policy.check(grouped, MINUTE).unwrap_err();
+            assert!(reason.contains(advice), "{reason}");
+        }
+        assert_eq!(Policy::DEFAULT.check(false, MINUTE), Ok(()));
+        assert_eq!(Policy { timeout: Some(MINUTE), ..Policy::DEFAULT }.check(false, MINUTE), Ok(()));
+    }
+
+    #[test]
+    fn a_timeout_above_the_period_is_warned_about_where_runs_exclude_each_other() {
+        let long = Policy { timeout: Some(2 * MINUTE), ..Policy::DEFAULT };
+        assert!(long.warning(MINUTE).unwrap().contains("waits for its end"));
+        assert_eq!(Policy { overlap: Overlap::Allow, ..long }.warning(MINUTE), None);
+        assert_eq!(Policy::DEFAULT.warning(MINUTE), None);
     }
 }

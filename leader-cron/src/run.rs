@@ -1,29 +1,53 @@
 //! One run of a job: from a tick that is due to the record of how its body ended.
 
 use std::any::Any;
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime};
 
-use leader_core::__private::{Entry, OnLoss};
 use leader_core::Term;
+use leader_core::__private::Entry;
+use leader_core::store::{RunEnd, RunOutcome as Ending};
+use tokio::sync::oneshot;
 use tracing::{Instrument, Span};
 
 use crate::bodies::Begun;
+use crate::courses::FromRun;
 use crate::engine::{Engine, LiveJob};
 use crate::job::{Body, Membership};
 use crate::registration::{BoxFuture, Context, Outcome};
 use crate::status::{LastRun, RunOutcome};
 use crate::tick::{Tick, instant};
 
-/// A tick that is due. While it lives, no other run of the job is made; its drop makes room for the next one.
+/// A tick that is to be run.
 pub(crate) struct Run {
     engine: Arc<Engine>,
     job: usize,
     tick: Tick,
+    origin: Origin,
+}
+
+/// Where a tick comes from.
+enum Origin {
+    /// This instance's own timetable: each instance runs it. While it lives, no other run of the job is made.
+    Own,
+    /// A claim in the ledger.
+    Claim(Claim),
+}
+
+struct Claim {
+    /// The job's course, and the claim of it that this is.
+    course: usize,
+    nonce: u128,
+    /// From the gate, which was asked before the claim was.
+    entry: Option<Entry>,
+    /// Resolves when another instance may run the job.
+    cut: Option<oneshot::Receiver<()>>,
+    /// Whether the course was told how it ended.
+    told: bool,
 }
 
 /// What had to say yes before the body began.
@@ -43,9 +67,22 @@ struct Start {
 }
 
 impl Run {
-    /// Of a job that was marked as busy.
-    pub(crate) fn new(engine: Arc<Engine>, job: usize, tick: Tick) -> Self {
-        Self { engine, job, tick }
+    /// Of a job that each instance runs, and that was marked as busy.
+    pub(crate) fn own(engine: Arc<Engine>, job: usize, tick: Tick) -> Self {
+        Self { engine, job, tick, origin: Origin::Own }
+    }
+
+    /// Of a tick that was claimed in this course, by this nonce.
+    pub(crate) fn claimed(
+        engine: Arc<Engine>,
+        job: usize,
+        tick: Tick,
+        (course, nonce): (usize, u128),
+        entry: Option<Entry>,
+        cut: oneshot::Receiver<()>,
+    ) -> Self {
+        let claim = Claim { course, nonce, entry, cut: Some(cut), told: false };
+        Self { engine, job, tick, origin: Origin::Claim(claim) }
     }
 
     fn job(&self) -> &LiveJob {
@@ -60,25 +97,35 @@ impl Run {
         }
     }
 
-    async fn in_task(self, start: Arc<dyn Fn(Context) -> BoxFuture<'static, Outcome> + Send + Sync>) {
+    async fn in_task(mut self, start: Arc<dyn Fn(Context) -> BoxFuture<'static, Outcome> + Send + Sync>) {
         let engine = Arc::clone(&self.engine);
         let job = &engine.jobs[self.job];
+        let cut = self.take_cut();
         let Some(Start { permit, context, span, mut report }) = self.begin() else { return };
         let body = caught(async move { start(context).await }).instrument(span);
         let body: BoxFuture<'_, _> = if engine.scoped { Box::pin(engine.elector.scope(body)) } else { Box::pin(body) };
-        report.outcome = outcome(match permit {
-            Permit::Led(entry) if job.has_own_gate() => entry.run_claimed(body).await,
-            Permit::Led(entry) if job.cancel_on_loss => entry.run_cancellable(body).await,
-            Permit::Led(entry) => Some(entry.run(body).await),
-            Permit::Ungated(_until_it_ends) => Some(body.await),
-        });
+        let body = async {
+            match permit {
+                Permit::Led(entry) if job.has_own_gate() => entry.run_claimed(body).await,
+                Permit::Led(entry) if job.cancel_on_loss => entry.run_cancellable(body).await,
+                Permit::Led(entry) => Some(entry.run(body).await),
+                Permit::Ungated(_until_it_ends) => Some(body.await),
+            }
+        };
+        report.outcome = tokio::select! {
+            biased;
+            ended = body => outcome(ended),
+            () = cut => RunOutcome::Cancelled,
+            () = timeout(job.policy.timeout) => RunOutcome::TimedOut,
+        };
+        report.tell().await;
     }
 
     fn on_thread(self, call: &(dyn Fn(Context) -> Outcome + Send + Sync)) {
         let engine = Arc::clone(&self.engine);
         let job = &engine.jobs[self.job];
         let Some(Start { permit, context, span, mut report }) = self.begin() else { return };
-        let _scope = engine.scoped.then(|| engine.elector.enter());
+        let scope = engine.scoped.then(|| engine.elector.enter());
         let body =
             || span.in_scope(|| catch_unwind(AssertUnwindSafe(|| call(context))).map_err(|p| message(p.as_ref())));
         report.outcome = outcome(Some(match permit {
@@ -86,42 +133,69 @@ impl Run {
             Permit::Led(entry) => entry.run_sync(body),
             Permit::Ungated(_until_it_ends) => body(),
         }));
+        drop(scope);
+        tokio::runtime::Handle::current().block_on(report.tell());
+    }
+
+    fn take_cut(&mut self) -> impl Future<Output = ()> + use<> {
+        let cut = match &mut self.origin {
+            Origin::Own => None,
+            Origin::Claim(claim) => claim.cut.take(),
+        };
+        async move {
+            let Some(cut) = cut else { return pending().await };
+            // Without a sender it will not be cut any more.
+            if cut.await.is_err() {
+                pending().await
+            }
+        }
     }
 
     /// All that has to say yes to the tick is asked here, as the last thing before the body: what was true when it was
     /// spawned may be over by now. Each yes also registers the body with whoever waits for its end.
-    fn begin(self) -> Option<Start> {
-        let (engine, job) = (Arc::clone(&self.engine), self.job());
+    fn begin(mut self) -> Option<Start> {
+        let engine = Arc::clone(&self.engine);
+        let job = &engine.jobs[self.job];
         let begun = engine.bodies.begin(self.job)?;
-        let (permit, tick) = match &job.group {
-            Some(group) => {
-                // What the function's own gate says of it is known once that has been passed.
-                let cancel = job.cancel_on_loss && matches!(job.body, Body::Async(_));
-                let on_loss = if cancel { OnLoss::Cancel } else { OnLoss::Finish };
-                let Some(entry) = engine.elector.__enter(group.as_str(), &job.name, on_loss) else {
-                    job.skip(self.tick.unix_seconds());
-                    return None;
-                };
+        let mut held: Option<Box<dyn Any + Send + Sync>> = None;
+        let (permit, tick) = match &mut self.origin {
+            Origin::Claim(claim) => {
+                let entry = claim.entry.take().filter(|entry| entry.lease().is_held())?;
+                held = Some(Box::new(entry.hold()));
                 let tick = self.tick.clone().with_lease(entry.lease().clone());
                 (Permit::Led(entry), tick)
             }
-            None => (Permit::Ungated(Box::new(engine.elector.__begin_ungated(&job.name)?)), self.tick.clone()),
+            Origin::Own => (Permit::Ungated(Box::new(engine.elector.__begin_ungated(&job.name)?)), self.tick.clone()),
         };
-        job.record().runs += 1;
+        job.record().began();
         let term = tick.lease().map(leader_core::Lease::term);
         let span = tracing::info_span!(
             target: "leader", "leader.cron.tick",
             job = %job.name, tick = tick.unix_seconds(), group = job.group_name(), term = term.map(Term::get)
         );
         let context = Context::new(Arc::clone(&engine.data), tick);
-        let report = Report { term, began: Instant::now(), outcome: RunOutcome::Cancelled, run: self, _begun: begun };
+        let (began, began_at) = (Instant::now(), SystemTime::now());
+        let outcome = RunOutcome::Cancelled;
+        let report = Report { term, began, began_at, outcome, run: self, _held: held, _begun: begun };
         Some(Start { permit, context, span, report })
+    }
+
+    /// The body never began: the tick is due again.
+    fn refuse(&mut self) {
+        if let Origin::Claim(claim) = &mut self.origin
+            && !std::mem::replace(&mut claim.told, true)
+        {
+            self.engine.tell(FromRun::Refused { course: claim.course, nonce: claim.nonce });
+        }
     }
 }
 
 impl Drop for Run {
     fn drop(&mut self) {
-        self.job().record().busy = false;
+        match self.origin {
+            Origin::Own => self.job().record().busy = false,
+            Origin::Claim(_) => self.refuse(),
+        }
     }
 }
 
@@ -137,13 +211,54 @@ impl LiveJob {
 struct Report {
     term: Option<Term>,
     began: Instant,
+    began_at: SystemTime,
     outcome: RunOutcome,
     run: Run,
+    /// Keeps the lease from being given back before the ledger knows of the end.
+    _held: Option<Box<dyn Any + Send + Sync>>,
     _begun: Begun,
+}
+
+impl Report {
+    /// Tells the course how the run ended. Resolves when the ledger knows; without an answer in the time of some calls, it is
+    /// told in the background.
+    async fn tell(&mut self) {
+        let Some(told) = self.end() else { return };
+        let (_, _, operation_timeout) = self.run.engine.elector.__timing();
+        // In time, or not: the course goes on telling it.
+        let _ = tokio::time::timeout(3 * operation_timeout, told).await;
+    }
+
+    fn end(&mut self) -> Option<oneshot::Receiver<()>> {
+        let Origin::Claim(claim) = &mut self.run.origin else { return None };
+        if std::mem::replace(&mut claim.told, true) {
+            return None;
+        }
+        let (told, is_told) = oneshot::channel();
+        let since = self.began_at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let (outcome, message) = match &self.outcome {
+            RunOutcome::Ok => (Ending::Succeeded, ""),
+            RunOutcome::Failed(error) => (Ending::Failed, error.as_str()),
+            RunOutcome::Panicked(panic) => (Ending::Panicked, panic.as_str()),
+            RunOutcome::Cancelled => (Ending::Cancelled, ""),
+            RunOutcome::TimedOut => (Ending::TimedOut, ""),
+        };
+        let end = RunEnd {
+            outcome,
+            message: message.to_owned(),
+            began_us: u64::try_from(since.as_micros()).unwrap_or(u64::MAX),
+            took: self.began.elapsed(),
+        };
+        let cut = matches!(self.outcome, RunOutcome::Cancelled);
+        let (course, nonce) = (claim.course, claim.nonce);
+        self.run.engine.tell(FromRun::Ended { course, nonce, end, cut, told });
+        Some(is_told)
+    }
 }
 
 impl Drop for Report {
     fn drop(&mut self) {
+        self.end();
         let (job, duration) = (self.run.job(), self.began.elapsed());
         let tick = self.run.tick.unix_seconds();
         let (name, group, term) = (&*job.name, job.group_name(), self.term.map(Term::get));
@@ -160,9 +275,23 @@ impl Drop for Report {
             RunOutcome::Cancelled => {
                 tracing::warn!(target: "leader", job = name, tick, group, term, "a run of job {name} was cancelled");
             }
+            RunOutcome::TimedOut => {
+                tracing::error!(
+                    target: "leader", job = name, tick, group, term,
+                    "a run of job {name} took longer than it may ({:?}), and was cut", job.policy.timeout.unwrap_or_default()
+                );
+            }
         }
         let outcome = std::mem::replace(&mut self.outcome, RunOutcome::Ok);
         job.record().ended(LastRun { tick: instant(tick), term: self.term, outcome, duration });
+    }
+}
+
+/// Resolves when a run has taken longer than it may.
+async fn timeout(after: Option<Duration>) {
+    match after {
+        Some(after) => tokio::time::sleep(after).await,
+        None => pending().await,
     }
 }
 

@@ -69,11 +69,11 @@ fn status(job: &LiveJob, stopped: bool) -> JobStatus {
     let record = job.record();
     JobStatus {
         name: job.name.to_string(),
-        schedule: job.expression.clone(),
-        zone: job.zone.to_owned(),
+        schedule: job.schedule.expression().to_owned(),
+        zone: job.schedule.zone().to_owned(),
         group: job.group.clone(),
         next_tick: record.next.filter(|_| !stopped).map(instant),
-        running: record.busy,
+        running: record.running > 0,
         last_run: record.last_run.clone(),
         runs: record.runs,
         failures: record.failures,

@@ -3,9 +3,10 @@
 use std::any::type_name;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use leader_core::{Elector, GroupName, NotReady};
+use tokio::sync::mpsc;
 
 use crate::bodies::Bodies;
 use crate::data::Data;
@@ -101,6 +102,7 @@ impl Scheduler {
             problems.extend(wrong);
             Vec::new()
         });
+        problems.extend(check_policies(&jobs, &schedules, now));
         if !problems.is_empty() {
             return Err(CronError::Invalid { problems });
         }
@@ -114,9 +116,10 @@ impl Scheduler {
         }
         announce(&jobs, &schedules);
         let scoped = !elector.__is_process_wide();
-        let engine = Engine { elector, scoped, data: Arc::new(data), jobs, bodies: Arc::new(Bodies::default()) };
-        let engine = Arc::new(engine);
-        drop(runtime.spawn(engine::wake(Arc::clone(&engine), timetable, SystemTime::now)));
+        let (from_runs, told) = mpsc::unbounded_channel();
+        let bodies = Arc::new(Bodies::default());
+        let engine = Arc::new(Engine { elector, scoped, data: Arc::new(data), jobs, bodies, from_runs });
+        drop(runtime.spawn(engine::wake(Arc::clone(&engine), timetable, told, SystemTime::now)));
         Ok(Running::new(engine, claim))
     }
 }
@@ -135,6 +138,21 @@ fn check_names(jobs: &[Job]) -> Vec<JobProblem> {
         }
     }
     problems
+}
+
+fn check_policies(jobs: &[Job], schedules: &[Schedule], now: i64) -> Vec<JobProblem> {
+    let check = |(job, schedule): (&Job, &Schedule)| {
+        let first = schedule.next_after(now)?;
+        let next = schedule.next_after(first);
+        let period = next.map_or(Duration::MAX, |next| Duration::from_secs(next.abs_diff(first)));
+        let place = job.place.to_string();
+        if let Some(warning) = job.policy.warning(period) {
+            tracing::warn!(target: "leader", job = job.name, "job {} ({place}): {warning}", job.name);
+        }
+        let reason = job.policy.check(job.membership.group().is_some(), period).err()?;
+        Some(JobProblem::Policy { job: job.name.clone(), place, reason })
+    };
+    jobs.iter().zip(schedules).filter_map(check).collect()
 }
 
 fn already_scheduled(jobs: &[Job], taken: &[Arc<str>]) -> CronError {
@@ -201,8 +219,8 @@ fn read_schedules(jobs: &[Job], now: i64) -> Result<Vec<Schedule>, Vec<JobProble
 pub(crate) fn live(job: Job, schedule: &Schedule) -> LiveJob {
     LiveJob {
         name: job.name.into(),
-        expression: schedule.expression().to_owned(),
-        zone: schedule.zone(),
+        schedule: schedule.clone(),
+        policy: job.policy,
         group: job.membership.group().and_then(|group| GroupName::new(group).ok()),
         membership: job.membership,
         cancel_on_loss: job.cancel_on_loss,
@@ -224,6 +242,6 @@ fn announce(jobs: &[LiveJob], schedules: &[Schedule]) {
         let (name, group) = (&*job.name, job.group_name());
         let place = group.map_or_else(|| "on every instance".to_owned(), |group| format!("on the leader of {group}"));
         let next = job.record().next.map_or_else(|| "never".to_owned(), |next| schedule.local_time(next));
-        tracing::info!(target: "leader", job = name, group, "job {name}: `{}` {place}, next at {next}", job.expression);
+        tracing::info!(target: "leader", job = name, group, "job {name}: `{}` {place}, next at {next}", schedule.expression());
     }
 }

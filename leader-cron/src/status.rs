@@ -69,6 +69,8 @@ pub enum RunOutcome {
     Panicked(String),
     /// It was dropped on the way.
     Cancelled,
+    /// It took longer than the job may, and was dropped.
+    TimedOut,
 }
 
 #[cfg(feature = "serde")]
@@ -95,6 +97,8 @@ mod unix_seconds {
 pub(crate) struct Record {
     /// From the moment a run is spawned until it has ended.
     pub(crate) busy: bool,
+    /// How many runs are on.
+    pub(crate) running: u64,
     pub(crate) next: Option<i64>,
     pub(crate) last_run: Option<LastRun>,
     pub(crate) runs: u64,
@@ -109,13 +113,19 @@ pub(crate) struct Record {
 }
 
 impl Record {
+    pub(crate) fn began(&mut self) {
+        self.runs += 1;
+        self.running += 1;
+    }
+
     pub(crate) fn ended(&mut self, run: LastRun) {
         match run.outcome {
             RunOutcome::Ok => {}
             RunOutcome::Failed(_) => self.failures += 1,
             RunOutcome::Panicked(_) => self.panics += 1,
-            RunOutcome::Cancelled => self.cancelled += 1,
+            RunOutcome::Cancelled | RunOutcome::TimedOut => self.cancelled += 1,
         }
+        self.running = self.running.saturating_sub(1);
         self.last_run = Some(run);
     }
 }

@@ -11,6 +11,7 @@ mod drain;
 mod locks;
 pub(crate) mod report;
 mod schedule;
+mod ticks;
 
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -35,12 +36,14 @@ use drain::Drain;
 use locks::Locks;
 use report::{Report, Reporter};
 use schedule::Schedule;
+use ticks::Ticks;
 
 pub(crate) struct Driver {
     shared: Arc<Shared>,
     groups: Vec<Group>,
     schedule: Schedule,
     locks: Locks,
+    ticks: Ticks,
     control: mpsc::UnboundedReceiver<Control>,
     announcements: mpsc::UnboundedReceiver<Announcement>,
     announcer: Announcer,
@@ -136,6 +139,7 @@ impl Driver {
         Self {
             schedule: Schedule::new(groups.len()),
             locks: Locks::new(Arc::clone(&shared), reporter.clone()),
+            ticks: Ticks::new(Arc::clone(&shared)),
             groups,
             control,
             announcements,
@@ -178,6 +182,7 @@ impl Driver {
                 },
                 Some(announcement) = self.announcements.recv() => self.announced(&announcement),
                 happened = self.locks.happened() => self.locks.take_in(happened),
+                () = self.ticks.happened() => {}
                 () = idle.notified() => {}
                 () = clock.sleep_until(wake) => {}
             }
@@ -195,6 +200,7 @@ impl Driver {
         if self.connection != Connection::Connected {
             let away = self.not_reached("a lock");
             self.locks.advance(now, Some(&away));
+            self.ticks.advance(Some(&away));
             return;
         }
         let mut requests = Vec::new();
@@ -206,6 +212,7 @@ impl Driver {
         }
         self.send(now, requests);
         self.locks.advance(now, None);
+        self.ticks.advance(None);
         self.examine_if_due(now);
     }
 
@@ -257,7 +264,7 @@ impl Driver {
         let view = group.election.view(now);
         if view != group.published {
             match view {
-                Some((term, deadline)) => group.cell.lead(term, deadline),
+                Some((term, deadline)) => group.cell.lead(term, deadline, group.election.unbroken_since()),
                 None => group.cell.follow(),
             }
             self.held = self.held + usize::from(view.is_some()) - usize::from(group.published.is_some());

@@ -56,6 +56,8 @@ pub struct Election {
     seat: Option<Seat>,
     /// Until when this incarnation's last lease is surely not another's: a failed renewal ends the view, not the right.
     right: BootInstant,
+    /// The first of the terms that it has held without anybody else in between.
+    unbroken_since: Term,
     /// Until when an older incarnation of the same id may believe; whatever becomes of the seat that was taken from it.
     not_before: BootInstant,
     outstanding: Option<Outstanding>,
@@ -84,6 +86,7 @@ impl Election {
             standing: Standing::Competing,
             seat: None,
             right: BootInstant::default(),
+            unbroken_since: Term::default(),
             not_before: BootInstant::default(),
             outstanding: None,
             to_release: None,
@@ -195,6 +198,11 @@ impl Election {
         self.let_time_pass(now, notices);
     }
 
+    /// Since the acquisition of this term nobody else can have led: each one since was won within the right of the one before.
+    pub(crate) fn unbroken_since(&self) -> Term {
+        self.unbroken_since
+    }
+
     /// Ends what has run out.
     fn let_time_pass(&mut self, now: BootInstant, notices: &mut Vec<Notice>) {
         if self.seat.as_ref().is_some_and(|seat| !self.holds(seat, now)) {
@@ -282,6 +290,9 @@ impl Election {
         if deadline <= now {
             self.next = Next::At(now);
             return;
+        }
+        if now >= sent.right {
+            self.unbroken_since = won.term;
         }
         self.seat = Some(Seat { term: won.term, deadline, believed: false });
         self.seated(sent, notices);

@@ -1,0 +1,96 @@
+//! Calls of the ledger of ticks, on behalf of a schedule.
+//!
+//! They run beside the elections and the locks, on the same thread and in calls of their own: no lease waits for a tick.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use crate::error::StoreError;
+use crate::ledger::Question;
+use crate::shared::Shared;
+use crate::store::TickBatch;
+
+/// So many calls of the store are under way at most: a crowd of jobs holds up the store for no longer than these take.
+const CALLS: usize = 4;
+
+pub(super) struct Ticks {
+    shared: Arc<Shared>,
+    inbox: mpsc::UnboundedReceiver<Question>,
+    waiting: VecDeque<Question>,
+    calls: JoinSet<()>,
+}
+
+impl Ticks {
+    /// # Panics
+    /// If the elector has a driver already.
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        let inbox = shared.ledger.take_inbox().expect("an elector has one driver");
+        Self { shared, inbox, waiting: VecDeque::new(), calls: JoinSet::new() }
+    }
+
+    /// Takes in questions, and the ends of calls. Returns when there is room for what waits.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost if the future is dropped.
+    pub(super) async fn happened(&mut self) {
+        tokio::select! {
+            biased;
+            // What a call said went to the asker; of one that panicked the asker learns by the loss of its question.
+            Some(_) = self.calls.join_next() => {}
+            // The elector itself holds a sender: it is never closed.
+            Some(question) = self.inbox.recv() => self.waiting.push_back(question),
+        }
+    }
+
+    /// Asks the store what there is room for. `away`: why it cannot be asked yet.
+    pub(super) fn advance(&mut self, away: Option<&StoreError>) {
+        while let Ok(question) = self.inbox.try_recv() {
+            self.waiting.push_back(question);
+        }
+        if let Some(error) = away {
+            for question in self.waiting.drain(..) {
+                // The asker may have gone.
+                let _ = question.reply.send(Err(error.clone()));
+            }
+        }
+        while self.calls.len() < CALLS
+            && let Some(question) = self.waiting.pop_front()
+        {
+            self.call(question);
+        }
+    }
+
+    /// Starts a call; past the operation time-out it is dropped, whatever the store makes of that.
+    fn call(&mut self, Question { commands, asked, reply }: Question) {
+        let clock = self.shared.clock.clone();
+        let after = self.shared.timing.operation_timeout;
+        // What it has waited for is gone from its time: slots count from when it was asked.
+        let timeout = after.saturating_sub(clock.now().saturating_since(asked));
+        let give_up = asked.saturating_add(after);
+        let store = self.shared.store.clone();
+        let address = self.shared.address.clone();
+        self.calls.spawn(async move {
+            let (asked_for, name) = (commands.len(), commands.first().map_or("ticks", |command| command.op.name()));
+            let done = tokio::select! {
+                biased;
+                done = store.execute_ticks(TickBatch { commands, timeout }) => done,
+                () = clock.sleep_until(give_up) => Err(StoreError::TimedOut { attempted: format!("{name} on {address}"), after }),
+            };
+            let done = done.and_then(|answers| {
+                if answers.len() == asked_for {
+                    return Ok(answers);
+                }
+                Err(StoreError::Refused {
+                    attempted: format!("{asked_for} commands to the ledger on {address}"),
+                    cause: "the store gave another number of answers".to_owned(),
+                    advice: "correct the store: each command is answered, in order".to_owned(),
+                })
+            });
+            // The asker may have gone.
+            let _ = reply.send(done);
+        });
+    }
+}

@@ -1,0 +1,392 @@
+//! The course of one job on one instance, as far as the ledger is concerned: a pure function of (state, event, now).
+//!
+//! No clock, no I/O, no randomness. After each event the caller asks [`Course::poll`] what to send, or when to come back.
+//!
+//! - One request at a time, so one claim at a time: two would walk from one tick, and the slower one would lose what it claimed.
+//! - A claim whose answer was lost is asked again under its nonce, which is the same claim, until it is answered. If the lease
+//!   ends before that, it is given back once it can no longer be executed.
+//! - A run that was claimed and never began is given back: the tick is due again.
+//! - What is owed to the ledger (an end, a give-back) is sent before anything else, and again until it is confirmed.
+//! - The run's slot counts from before the claim was sent, and is kept for as long as the run is on. When it ends unkept,
+//!   another instance may run the job, so the run is cut first.
+
+mod answers;
+mod claim;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use leader_core::store::{RunEnd, TickOp};
+use leader_core::{BootInstant, Term};
+
+use self::claim::Claim;
+use crate::plan::{Gap, Planner};
+use crate::policy::{Delivery, Missed, Overlap, Policy};
+use crate::schedule::Schedule;
+use crate::store_clock::StoreClock;
+
+/// So often is the record of a job looked at that claims nothing meanwhile: what others gave back, paused or resumed is seen
+/// then, and what the store's clock says by now.
+const LOOK: Duration = Duration::from_secs(30);
+/// After a record that cannot be read.
+const CORRUPT: Duration = Duration::from_secs(60);
+
+/// How a job's course is timed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rules {
+    /// How long a run holds its job without being kept.
+    pub(crate) slot: Duration,
+    /// The part of that which the run does not use.
+    pub(crate) guard: Duration,
+    /// How long a call of the store may take.
+    pub(crate) operation_timeout: Duration,
+}
+
+/// What is asked of the ledger; an answer is handed back with its number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Request {
+    pub(crate) no: u64,
+    pub(crate) op: TickOp,
+}
+
+/// What there is to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Poll {
+    /// Send this now: slots count from this instant.
+    Send(Request),
+    /// Come back then, unless something happens before.
+    Wait(BootInstant),
+    /// Come back when something happens.
+    Idle,
+}
+
+/// What a course has to tell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Notice {
+    /// Begin this run, unless the lease has ended.
+    Run(Claimed),
+    /// The run of this claim must end: another instance may run the job.
+    Cut(u128),
+    /// These ticks are not run.
+    Missed(Gap),
+    /// This tick was given back, and a newer one has taken its place.
+    Superseded(i64),
+    /// This tick was begun so often, or so long ago, that it is not begun any more.
+    GaveUp { tick: i64, attempts: u32 },
+    /// The job's record is broken at this field.
+    Corrupt(&'static str),
+    /// The schedule has no tick any more.
+    Ended,
+}
+
+/// A run that the ledger permits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Claimed {
+    pub(crate) tick: i64,
+    pub(crate) attempt: u32,
+    pub(crate) nonce: u128,
+    pub(crate) missed: Option<Gap>,
+}
+
+/// How a request failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// May pass by itself; whether the request was executed is unknown.
+    Passing,
+    /// Will not pass without somebody's doing.
+    Permanent,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lead {
+    No,
+    /// The record has not been read under this term.
+    Loading(Term),
+    Led(Term),
+}
+
+/// A run that is on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Run {
+    nonce: u128,
+    tick: i64,
+    /// Until when the job is surely its own.
+    slot_until: BootInstant,
+    keep_at: BootInstant,
+    cut: bool,
+}
+
+/// What the ledger has to be told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Debt {
+    nonce: u128,
+    tick: i64,
+    op: TickOp,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Register,
+    Load,
+    Claim,
+    Keep(u128),
+    Debt,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Outstanding {
+    no: u64,
+    kind: Kind,
+    sent: BootInstant,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Course {
+    schedule: Schedule,
+    /// What tells this schedule from another one.
+    text: String,
+    policy: Policy,
+    seed: u64,
+    rules: Rules,
+    lead: Lead,
+    /// What this instance knows of the last tick is the truth, whatever the store has forgotten: it has led without interruption
+    /// since it read that from a store that had forgotten nothing, or claimed it.
+    vouches: bool,
+    /// The newest term that was led under.
+    last_term: Option<Term>,
+    /// When this process registered the job for the first time, in seconds: a changed schedule counts from there.
+    registered_at: Option<i64>,
+    /// The store has a record of it.
+    registered: bool,
+    /// The newest claimed tick that is known.
+    last: i64,
+    /// No tick up to this one is run.
+    floor: i64,
+    /// Until when the job is paused.
+    paused: Option<i64>,
+    claim: Option<Claim>,
+    /// This tick has to be claimed first.
+    take: Option<i64>,
+    runs: Vec<Run>,
+    debts: VecDeque<Debt>,
+    outstanding: Option<Outstanding>,
+    last_no: u64,
+    failures: u32,
+    /// Nothing is asked before.
+    retry_at: BootInstant,
+    /// Nothing is claimed before.
+    claim_at: BootInstant,
+    /// The record is read again then.
+    look_at: BootInstant,
+    ended: bool,
+}
+
+impl Course {
+    pub(crate) fn new(schedule: Schedule, policy: Policy, seed: u64, rules: Rules) -> Self {
+        let text = format!("{} {}", schedule.expression().trim(), schedule.zone());
+        Self {
+            schedule,
+            text,
+            policy,
+            seed,
+            rules,
+            lead: Lead::No,
+            vouches: false,
+            last_term: None,
+            registered_at: None,
+            registered: false,
+            last: 0,
+            floor: 0,
+            paused: None,
+            claim: None,
+            take: None,
+            runs: Vec::new(),
+            debts: VecDeque::new(),
+            outstanding: None,
+            last_no: 0,
+            failures: 0,
+            retry_at: BootInstant::default(),
+            claim_at: BootInstant::default(),
+            look_at: BootInstant::default(),
+            ended: false,
+        }
+    }
+
+    /// The group's lease is ours, under this term. Nobody else can have led since the elector's term `unbroken_since`.
+    pub(crate) fn led(&mut self, now: BootInstant, term: Term, unbroken_since: Term) {
+        if matches!(self.lead, Lead::Loading(known) | Lead::Led(known) if known == term) {
+            return;
+        }
+        self.vouches &= self.last_term.is_some_and(|last| unbroken_since <= last);
+        self.last_term = Some(term);
+        self.lead = Lead::Loading(term);
+        self.take = None;
+        self.claim_at = now;
+    }
+
+    /// It is ours no more.
+    pub(crate) fn unled(&mut self) {
+        self.lead = Lead::No;
+    }
+
+    /// The lease had ended before the body began.
+    pub(crate) fn refused(&mut self, nonce: u128) {
+        if let Some(run) = self.take_run(nonce) {
+            self.give_back(run.nonce, run.tick, false);
+        }
+    }
+
+    /// The body has ended. `cut`: not by itself.
+    pub(crate) fn ended(&mut self, nonce: u128, end: RunEnd, cut: bool) {
+        let Some(run) = self.take_run(nonce) else { return };
+        if cut && self.policy.delivery == Delivery::AtLeastOnce {
+            self.give_back(run.nonce, run.tick, true);
+        } else {
+            self.debts.push_back(Debt { nonce, tick: run.tick, op: TickOp::End { nonce, end } });
+        }
+    }
+
+    /// Whether the ledger has been told how this run ended.
+    pub(crate) fn is_settled(&self, nonce: u128) -> bool {
+        self.debts.iter().all(|debt| debt.nonce != nonce) && self.runs.iter().all(|run| run.nonce != nonce)
+    }
+
+    /// A tick is being claimed.
+    pub(crate) fn is_claiming(&self) -> bool {
+        self.claim.is_some()
+    }
+
+    /// The ledger knows all that there is to know, and no run is on.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.claim.is_none() && self.runs.is_empty() && self.debts.is_empty()
+    }
+
+    /// A request that has no answer.
+    pub(crate) fn failed(&mut self, now: BootInstant, no: u64, failure: Failure) {
+        let Some(sent) = self.outstanding.take_if(|outstanding| outstanding.no == no) else { return };
+        if let (Kind::Claim, Some(claim)) = (sent.kind, &mut self.claim) {
+            claim.unsure |= failure == Failure::Passing;
+        }
+        self.failures = self.failures.saturating_add(1);
+        let first = Duration::from_millis(if failure == Failure::Passing { 100 } else { 1_000 });
+        let wait = first.saturating_mul(1 << (self.failures - 1).min(6)).min(self.rules.slot.max(first));
+        self.retry_at = now.saturating_add(wait);
+    }
+
+    /// Lets time pass, and tells what is to be done. `nonce` makes random numbers; `clock` is missing until the store has answered once.
+    pub(crate) fn poll(
+        &mut self,
+        now: BootInstant,
+        clock: Option<&StoreClock>,
+        nonce: &mut dyn FnMut() -> u128,
+        notices: &mut Vec<Notice>,
+    ) -> Poll {
+        self.cut_what_ran_out(now, notices);
+        let slots = self.next_slot_end();
+        if self.outstanding.is_some() {
+            return wait([slots]);
+        }
+        if now < self.retry_at {
+            return wait([slots, Some(self.retry_at)]);
+        }
+        match self.wanted(now, clock, nonce, notices) {
+            Ok((kind, op)) => {
+                self.last_no += 1;
+                self.outstanding = Some(Outstanding { no: self.last_no, kind, sent: now });
+                Poll::Send(Request { no: self.last_no, op })
+            }
+            Err(at) => wait([slots, self.next_keep(), at]),
+        }
+    }
+
+    /// What to ask now, or when to look again.
+    fn wanted(
+        &mut self,
+        now: BootInstant,
+        clock: Option<&StoreClock>,
+        nonce: &mut dyn FnMut() -> u128,
+        notices: &mut Vec<Notice>,
+    ) -> Result<(Kind, TickOp), Option<BootInstant>> {
+        if let Some(debt) = self.debts.front() {
+            return Ok((Kind::Debt, debt.op.clone()));
+        }
+        if let Some(run) = self.runs.iter().find(|run| self.is_exclusive() && !run.cut && run.keep_at <= now) {
+            return Ok((Kind::Keep(run.nonce), TickOp::KeepSlot { nonce: run.nonce, slot: self.rules.slot }));
+        }
+        if !self.registered {
+            return Ok((Kind::Register, self.register()));
+        }
+        match self.lead {
+            Lead::No => match self.settle(now) {
+                None => self.wanted_debt().ok_or(None),
+                Some(at) => Err(at),
+            },
+            Lead::Loading(_) => Ok((Kind::Load, TickOp::Load)),
+            Lead::Led(_) if self.look_at <= now => Ok((Kind::Load, TickOp::Load)),
+            Lead::Led(term) => match clock {
+                None => Ok((Kind::Load, TickOp::Load)),
+                Some(clock) => match self.next_claim(now, clock, term, nonce, notices) {
+                    Ok(op) => Ok((Kind::Claim, op)),
+                    Err(at) => Err(Some(at.map_or(self.look_at, |at| at.min(self.look_at)))),
+                },
+            },
+        }
+    }
+
+    fn wanted_debt(&self) -> Option<(Kind, TickOp)> {
+        self.debts.front().map(|debt| (Kind::Debt, debt.op.clone()))
+    }
+
+    fn register(&self) -> TickOp {
+        let known = (self.vouches && self.last > 0).then_some(self.last);
+        TickOp::Register { schedule: self.text.clone(), known }
+    }
+
+    /// A run of the job excludes others.
+    fn is_exclusive(&self) -> bool {
+        self.policy.overlap == Overlap::Forbid || self.policy.delivery == Delivery::AtLeastOnce
+    }
+
+    fn planner(&self) -> Planner<'_> {
+        Planner { schedule: &self.schedule, policy: &self.policy, seed: self.seed }
+    }
+
+    fn take_run(&mut self, nonce: u128) -> Option<Run> {
+        let place = self.runs.iter().position(|run| run.nonce == nonce)?;
+        Some(self.runs.remove(place))
+    }
+
+    fn give_back(&mut self, nonce: u128, tick: i64, begun: bool) {
+        let keep = self.policy.delivery == Delivery::AtLeastOnce || self.policy.missed == Missed::All;
+        self.debts.push_back(Debt { nonce, tick, op: TickOp::GiveBack { nonce, begun, keep } });
+    }
+
+    fn cut_what_ran_out(&mut self, now: BootInstant, notices: &mut Vec<Notice>) {
+        if !self.is_exclusive() {
+            return;
+        }
+        for run in self.runs.iter_mut().filter(|run| !run.cut && run.slot_until <= now) {
+            run.cut = true;
+            notices.push(Notice::Cut(run.nonce));
+        }
+    }
+
+    fn next_slot_end(&self) -> Option<BootInstant> {
+        self.slots().map(|run| run.slot_until).min()
+    }
+
+    fn next_keep(&self) -> Option<BootInstant> {
+        self.slots().map(|run| run.keep_at).min()
+    }
+
+    fn slots(&self) -> impl Iterator<Item = &Run> {
+        self.runs.iter().filter(|run| self.is_exclusive() && !run.cut)
+    }
+}
+
+fn wait<const N: usize>(instants: [Option<BootInstant>; N]) -> Poll {
+    instants.into_iter().flatten().min().map_or(Poll::Idle, Poll::Wait)
+}

@@ -1,0 +1,159 @@
+//! What the ledger's answers change.
+
+use std::time::Duration;
+
+use leader_core::BootInstant;
+use leader_core::store::{JobRecord, RunEnd, RunOutcome, TickAnswer, TickOp, TickReply};
+
+use super::{CORRUPT, Claimed, Course, Debt, Kind, LOOK, Lead, Notice, Outstanding, Run};
+use crate::policy::Delivery;
+
+/// So long is waited at most before a busy job is asked for again, and a clock that is behind.
+const BUSY: Duration = Duration::from_millis(500);
+const EARLY: Duration = Duration::from_secs(30);
+/// After a claim that the store does not believe the lease of.
+const FENCED: Duration = Duration::from_millis(250);
+
+impl Course {
+    /// The ledger answered a request.
+    pub(crate) fn answered(&mut self, now: BootInstant, no: u64, answer: &TickAnswer, notices: &mut Vec<Notice>) {
+        let Some(sent) = self.outstanding.take_if(|outstanding| outstanding.no == no) else { return };
+        self.failures = 0;
+        let second = i64::try_from(answer.now_us / 1_000_000).unwrap_or(i64::MAX);
+        if let TickReply::Corrupt { field } = answer.reply {
+            notices.push(Notice::Corrupt(field));
+            self.retry_at = now.saturating_add(CORRUPT);
+            return;
+        }
+        match sent.kind {
+            Kind::Register => {
+                self.registered = true;
+                self.registered_at.get_or_insert(second);
+                if let TickReply::Registered(record) = &answer.reply {
+                    self.read(now, second, record);
+                }
+            }
+            Kind::Load => match &answer.reply {
+                TickReply::Loaded(record) => self.read(now, second, record),
+                // Of a store that has forgotten it.
+                _ => self.registered = false,
+            },
+            Kind::Claim => self.claimed(now, &sent, &answer.reply, notices),
+            Kind::Keep(nonce) => self.kept(&sent, nonce, answer.reply == TickReply::Kept, notices),
+            Kind::Debt => {
+                let Some(debt) = self.debts.pop_front() else { return };
+                match answer.reply {
+                    // Due again.
+                    TickReply::Returned => self.take = self.take.or(Some(debt.tick)),
+                    TickReply::Superseded { tick } => notices.push(Notice::Superseded(tick)),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// What the record says, whoever wrote it.
+    fn read(&mut self, now: BootInstant, second: i64, record: &JobRecord) {
+        let (Lead::Loading(term) | Lead::Led(term)) = self.lead else { return };
+        self.lead = Lead::Led(term);
+        self.look_at = now.saturating_add(LOOK);
+        self.last = self.last.max(record.last);
+        if !self.vouches {
+            self.floor = self.floor.max(record.floor).max(record.since);
+            // A store that has forgotten nothing is believed from now on.
+            self.vouches = record.floor == 0;
+        }
+        if record.schedule != self.text {
+            self.floor = self.floor.max(self.registered_at.unwrap_or(second));
+        }
+        self.paused = record.paused.as_ref().map(|pause| pause.until).filter(|until| *until > second);
+        let own = |nonce| self.runs.iter().any(|run| run.nonce == nonce) || self.claim.is_some_and(|claim| claim.nonce == nonce);
+        let died = record.open.as_ref().filter(|run| self.policy.delivery == Delivery::AtLeastOnce && !own(run.nonce));
+        self.take = match died {
+            Some(run) if run.left.is_zero() => Some(run.tick),
+            Some(run) => {
+                self.look_at = self.look_at.min(now.saturating_add(run.left));
+                None
+            }
+            None => record.returned.first().map(|returned| returned.tick),
+        };
+    }
+
+    fn kept(&mut self, sent: &Outstanding, nonce: u128, kept: bool, notices: &mut Vec<Notice>) {
+        let rules = self.rules;
+        let Some(run) = self.runs.iter_mut().find(|run| run.nonce == nonce && !run.cut) else { return };
+        if kept {
+            run.slot_until = run.slot_until.max(sent.sent.saturating_add(rules.slot.saturating_sub(rules.guard)));
+            run.keep_at = sent.sent.saturating_add(rules.slot / 3);
+        } else {
+            run.cut = true;
+            notices.push(Notice::Cut(nonce));
+        }
+    }
+
+    fn claimed(
+        &mut self,
+        now: BootInstant,
+        sent: &Outstanding,
+        reply: &TickReply,
+        notices: &mut Vec<Notice>,
+    ) {
+        let Some(claim) = self.claim.take() else { return };
+        match *reply {
+            TickReply::Run { tick, attempt } => {
+                self.take = None;
+                self.last = self.last.max(tick);
+                self.look_at = now.saturating_add(LOOK);
+                self.vouches |= matches!(self.lead, Lead::Led(_));
+                notices.extend(claim.missed.map(Notice::Missed));
+                if claim.too_old {
+                    let end = RunEnd {
+                        outcome: RunOutcome::Cancelled,
+                        message: "too old to be run".to_owned(),
+                        began_us: 0,
+                        took: Duration::ZERO,
+                    };
+                    self.debts.push_back(Debt { nonce: claim.nonce, tick, op: TickOp::End { nonce: claim.nonce, end } });
+                    notices.push(Notice::Superseded(tick));
+                } else if self.lead == Lead::No {
+                    self.give_back(claim.nonce, tick, false);
+                } else {
+                    let (slot, guard) = (self.rules.slot, self.rules.guard);
+                    self.runs.push(Run {
+                        nonce: claim.nonce,
+                        tick,
+                        slot_until: sent.sent.saturating_add(slot.saturating_sub(guard)),
+                        keep_at: sent.sent.saturating_add(slot / 3),
+                        cut: false,
+                    });
+                    notices.push(Notice::Run(Claimed { tick, attempt, nonce: claim.nonce, missed: claim.missed }));
+                }
+            }
+            // Not executed this time; an earlier time, perhaps.
+            TickReply::Late => self.claim = Some(claim),
+            TickReply::Fenced => {
+                self.claim = claim.unsure.then_some(claim);
+                self.claim_at = now.saturating_add(FENCED);
+                self.retry_at = self.claim_at;
+            }
+            TickReply::Already { last, floor } => {
+                (self.last, self.floor) = (self.last.max(last), self.floor.max(floor));
+                self.take = None;
+            }
+            TickReply::Moved { last } => self.last = self.last.max(last),
+            TickReply::Early { left } => self.claim_at = now.saturating_add(left.min(EARLY)),
+            TickReply::Busy { left, .. } => {
+                let wait = left.clamp(Duration::from_millis(10), BUSY);
+                self.claim_at = now.saturating_add(wait);
+            }
+            TickReply::Take { tick, .. } => self.take = Some(tick),
+            TickReply::Over { tick, attempts } => {
+                self.take = None;
+                notices.push(Notice::GaveUp { tick, attempts });
+            }
+            TickReply::Paused(ref pause) => self.paused = Some(pause.until),
+            TickReply::Unknown => self.registered = false,
+            _ => {}
+        }
+    }
+}

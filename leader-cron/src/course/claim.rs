@@ -1,0 +1,143 @@
+//! Which tick to claim, and what becomes of a claim whose fate is unknown.
+
+use std::time::Duration;
+
+use leader_core::store::{Missed as MissedTicks, TickClaim, TickOp};
+use leader_core::{BootInstant, Term};
+
+use super::{Course, Notice};
+use crate::plan::{Gap, Next};
+use crate::policy::{Delivery, MAX_ATTEMPTS};
+use crate::store_clock::StoreClock;
+
+/// So long after a claim can no longer be executed is it given back.
+const MARGIN: Duration = Duration::from_millis(250);
+
+/// A claim that is under way, or whose answer was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Claim {
+    pub(super) nonce: u128,
+    pub(super) tick: i64,
+    expect: i64,
+    pub(super) missed: Option<Gap>,
+    /// It is so old that it is claimed only to be put away.
+    pub(super) too_old: bool,
+    /// It may have been executed.
+    pub(super) unsure: bool,
+    /// Since when it surely has been, or never will be.
+    settled_at: BootInstant,
+}
+
+impl Course {
+    /// The claim to send, or when to look again.
+    pub(super) fn next_claim(
+        &mut self,
+        now: BootInstant,
+        clock: &StoreClock,
+        term: Term,
+        nonce: &mut dyn FnMut() -> u128,
+        notices: &mut Vec<Notice>,
+    ) -> Result<TickOp, Option<BootInstant>> {
+        let store_now = clock.micros(now);
+        if self.claim.is_none() {
+            if self.is_exclusive() && !self.runs.is_empty() {
+                return Err(None);
+            }
+            if now < self.claim_at {
+                return Err(Some(self.claim_at));
+            }
+            if let Some(until) = self.still_paused(store_now) {
+                return Err(Some(clock.instant_of(until.saturating_mul(1_000_000))));
+            }
+            self.claim = Some(self.choose(now, clock, nonce, notices)?);
+        }
+        let (not_after, settled_at) = (self.rules.operation_timeout.saturating_mul(2), self.rules.operation_timeout * 2 + MARGIN);
+        let claim = self.claim.as_mut().expect("one was chosen");
+        claim.settled_at = now.saturating_add(settled_at);
+        let claim = *claim;
+        let at_least_once = self.policy.delivery == Delivery::AtLeastOnce;
+        let missed = claim.missed.map(|gap| MissedTicks { from: gap.from, count: gap.count, reason: gap.reason.to_string() });
+        Ok(TickOp::Claim(Box::new(TickClaim {
+            term,
+            tick: claim.tick,
+            expect: claim.expect,
+            floor: self.registered_at.unwrap_or_default(),
+            nonce: claim.nonce,
+            not_after_us: u64::try_from(store_now).unwrap_or(0).saturating_add(micros(not_after)),
+            slot: self.rules.slot,
+            forbid: self.is_exclusive(),
+            at_least_once,
+            max_attempts: MAX_ATTEMPTS,
+            retry_within: self.policy.within(),
+            schedule: self.text.clone(),
+            missed,
+            vouch: self.vouches,
+            renamed_from: None,
+        })))
+    }
+
+    fn choose(
+        &mut self,
+        now: BootInstant,
+        clock: &StoreClock,
+        nonce: &mut dyn FnMut() -> u128,
+        notices: &mut Vec<Notice>,
+    ) -> Result<Claim, Option<BootInstant>> {
+        let mut claim = |tick, missed, too_old| Claim {
+            nonce: nonce(),
+            tick,
+            expect: self.last,
+            missed,
+            too_old,
+            unsure: false,
+            settled_at: now,
+        };
+        let store_now = clock.micros(now);
+        if let Some(tick) = self.take {
+            let age = store_now.saturating_sub(tick.saturating_mul(1_000_000));
+            let too_old = u128::try_from(age).is_ok_and(|age| age > self.policy.within().as_micros() + self.policy.jitter.as_micros());
+            return Ok(claim(tick, None, too_old));
+        }
+        // A little early, where the clock is not known well: the store says how much is left.
+        let slack = i64::try_from(clock.slack(now).as_micros()).unwrap_or(i64::MAX);
+        match self.planner().next(self.last.max(self.floor), store_now.saturating_add(slack)) {
+            Next::Claim(due) => Ok(claim(due.tick, due.missed, false)),
+            Next::At(at) => Err(Some(clock.instant_of(at.saturating_sub(slack)).max(now))),
+            Next::Never => {
+                if !std::mem::replace(&mut self.ended, true) {
+                    notices.push(Notice::Ended);
+                }
+                Err(None)
+            }
+        }
+    }
+
+    /// Until when the job is paused. Ticks that come meanwhile are not run.
+    fn still_paused(&mut self, store_now: i64) -> Option<i64> {
+        let (until, second) = (self.paused?, store_now.div_euclid(1_000_000));
+        self.floor = self.floor.max(until.min(second));
+        if second >= until {
+            self.paused = None;
+        }
+        self.paused
+    }
+
+    /// Nobody leads here any more: what may have been claimed is given back, as soon as it can no longer be executed. When to
+    /// look again, if it can.
+    pub(super) fn settle(&mut self, now: BootInstant) -> Option<Option<BootInstant>> {
+        let Some(claim) = self.claim else { return Some(None) };
+        if claim.unsure && now < claim.settled_at {
+            return Some(Some(claim.settled_at));
+        }
+        self.claim = None;
+        if !claim.unsure {
+            return Some(None);
+        }
+        self.give_back(claim.nonce, claim.tick, false);
+        None
+    }
+}
+
+fn micros(span: Duration) -> u64 {
+    u64::try_from(span.as_micros()).unwrap_or(u64::MAX)
+}
