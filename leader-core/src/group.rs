@@ -49,7 +49,7 @@ pub(crate) const fn is_valid(name: &str) -> bool {
     true
 }
 
-fn why_invalid(name: &str) -> Option<String> {
+pub(crate) fn why_invalid(name: &str) -> Option<String> {
     if name.is_empty() {
         Some("it is empty".to_owned())
     } else if name.len() > 64 {

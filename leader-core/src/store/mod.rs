@@ -4,6 +4,7 @@
 //! its own, so that one broken record never fails its neighbours. Anybody's store can be used, by
 //! [`Config::with_store`](crate::Config::with_store); [`testing::conformance`](crate::testing) proves it (feature `testing`).
 
+pub(crate) mod ledger;
 mod lock;
 pub(crate) mod memory;
 #[cfg(feature = "redis")]
@@ -25,6 +26,10 @@ use crate::group::GroupName;
 use crate::identity::{Candidate, Incarnation, InstanceId};
 use crate::lease::Term;
 
+pub use ledger::{
+    HistoryEntry, HistoryEvent, InvalidJobName, JobName, JobRecord, Missed, OpenRun, Pause, ReturnedTick, RunEnd,
+    RunOutcome, TickAnswer, TickAnswers, TickBatch, TickClaim, TickCommand, TickOp, TickReply,
+};
 pub use lock::{Busy, InvalidLockKey, LockAnswer, LockAnswers, LockBatch, LockCommand, LockKey, LockOp, LockOwner};
 pub use memory::MemoryStore;
 #[cfg(feature = "redis")]
@@ -96,6 +101,27 @@ pub trait LeaseStore: Send + Sync + 'static {
     /// As for [`execute`](Self::execute). Without locks: a permanent one.
     fn execute_locks(&self, batch: LockBatch) -> StoreFuture<'_, LockAnswers> {
         let refused = lock::no_locks(self);
+        Box::pin(async move {
+            drop(batch);
+            Err(refused)
+        })
+    }
+
+    /// Executes commands to the ledger of ticks, and answers each in order. A store without a ledger need not have it.
+    ///
+    /// - Each command is atomic, and is executed by the store's own clock, which all instances share.
+    /// - A tick is run by one claim: [`TickReply::Run`] is answered to a second nonce only if the first claim was given back, or
+    ///   with delivery at least once. The last claimed tick of a job never falls. No tick is claimed before it is due.
+    /// - A claim counts only under the term and incarnation that hold the group's lease, here and now.
+    /// - A store that may have forgotten claims treats what it may have forgotten as claimed: a tick may be lost then, and
+    ///   never doubled. But see [`TickClaim::vouch`].
+    /// - A record that cannot be read is answered [`TickReply::Corrupt`], or with an error of its own; the others are none
+    ///   the worse for it.
+    ///
+    /// # Errors
+    /// As for [`execute`](Self::execute). Without a ledger: a permanent one.
+    fn execute_ticks(&self, batch: TickBatch) -> StoreFuture<'_, TickAnswers> {
+        let refused = ledger::no_ledger(self);
         Box::pin(async move {
             drop(batch);
             Err(refused)

@@ -18,6 +18,14 @@ pub mod election {
     pub use crate::election::*;
 }
 
+/// The ledger's rules, for comparisons and models. Not part of the stable API.
+#[doc(hidden)]
+pub mod ledger {
+    pub use crate::store::ledger::history::{entry, line};
+    pub use crate::store::ledger::record::{FIELDS, Record, Run, Texts, Unended};
+    pub use crate::store::ledger::rules::{Change, Decision, Seen, decide};
+}
+
 /// The Redis store's script by itself, for simulations and models. Not part of the stable API.
 #[cfg(feature = "redis")]
 #[doc(hidden)]
