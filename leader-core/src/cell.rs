@@ -132,7 +132,8 @@ impl Cell {
             Some(acquisition) if acquisition.term() == term => acquisition.extend(deadline),
             _ => {
                 self.end(&mut state);
-                let acquisition = Acquisition::new(self.group.clone(), (term, unbroken_since), deadline, self.clock.clone());
+                let acquisition =
+                    Acquisition::new(self.group.clone(), (term, unbroken_since), deadline, self.clock.clone());
                 state.acquisition = Some(Arc::new(acquisition));
                 state.leader = None;
             }

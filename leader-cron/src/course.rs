@@ -12,8 +12,6 @@
 
 mod answers;
 mod claim;
-#[cfg(test)]
-mod tests;
 
 use std::collections::VecDeque;
 use std::time::Duration;

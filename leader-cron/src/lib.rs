@@ -91,11 +91,11 @@ mod timetable;
 
 pub use error::{CronError, JobProblem, StillRunning};
 pub use job::Job;
-pub use policy::{Delivery, Missed, Overlap};
 #[cfg(feature = "macros")]
 #[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
 #[doc(inline)]
 pub use leader_macros::cron;
+pub use policy::{Delivery, Missed, Overlap};
 pub use registration::{IntoOutcome, JobError};
 pub use running::Running;
 pub use schedule::ScheduleError;

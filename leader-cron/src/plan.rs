@@ -277,7 +277,10 @@ mod tests {
             }
             assert_eq!(ran, (1..ran.len() as i64 + 1).map(|n| n * 10).collect::<Vec<_>>());
             assert!(ran.len() >= 98, "{ran:?}");
-            assert!(late.iter().any(|late| *late < 2 * MICROS) && late.iter().any(|late| *late > 6 * MICROS), "{late:?}");
+            assert!(
+                late.iter().any(|late| *late < 2 * MICROS) && late.iter().any(|late| *late > 6 * MICROS),
+                "{late:?}"
+            );
             assert!(late.iter().all(|late| (0..=8 * MICROS + 100_000).contains(late)), "{late:?}");
         }
     }

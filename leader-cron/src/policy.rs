@@ -85,19 +85,25 @@ impl Policy {
     pub(crate) fn check(&self, grouped: bool, period: Duration) -> Result<(), String> {
         let Self { missed, within, delivery, jitter, .. } = *self;
         if !grouped && (Self { timeout: None, ..*self }) != Self::DEFAULT {
-            return Err("`missed`, `within`, `overlap`, `delivery` and `jitter` are kept in the ledger of a group: give the \
+            return Err(
+                "`missed`, `within`, `overlap`, `delivery` and `jitter` are kept in the ledger of a group: give the \
                         job one, by #[leader_only] or Job::group"
-                .to_owned());
+                    .to_owned(),
+            );
         }
         if missed == Missed::Skip && within.is_some() {
-            return Err("`within` says how old a missed tick may be that is run, and `missed = \"skip\"` runs none: leave one \
+            return Err(
+                "`within` says how old a missed tick may be that is run, and `missed = \"skip\"` runs none: leave one \
                         of them out"
-                .to_owned());
+                    .to_owned(),
+            );
         }
         if delivery == Delivery::AtLeastOnce && self.overlap == Overlap::Allow {
-            return Err("`delivery = \"at-least-once\"` tells a run that died by its slot, of which a job has one: leave out \
+            return Err(
+                "`delivery = \"at-least-once\"` tells a run that died by its slot, of which a job has one: leave out \
                         `overlap = \"allow\"`"
-                .to_owned());
+                    .to_owned(),
+            );
         }
         if jitter >= period {
             return Err(format!(
@@ -105,7 +111,9 @@ impl Policy {
             ));
         }
         if let Some(zero) = [self.timeout, within].into_iter().flatten().find(Duration::is_zero) {
-            return Err(format!("a `timeout` or `within` of {zero:?} leaves no time for any run: leave it out for the default"));
+            return Err(format!(
+                "a `timeout` or `within` of {zero:?} leaves no time for any run: leave it out for the default"
+            ));
         }
         Ok(())
     }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant, SystemTime};
 
-use leader_core::Term;
 use leader_core::__private::Entry;
+use leader_core::Term;
 use leader_core::store::{RunEnd, RunOutcome as Ending};
 use tokio::sync::oneshot;
 use tracing::{Instrument, Span};

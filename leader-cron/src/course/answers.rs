@@ -67,7 +67,9 @@ impl Course {
             self.floor = self.floor.max(self.registered_at.unwrap_or(second));
         }
         self.paused = record.paused.as_ref().map(|pause| pause.until).filter(|until| *until > second);
-        let own = |nonce| self.runs.iter().any(|run| run.nonce == nonce) || self.claim.is_some_and(|claim| claim.nonce == nonce);
+        let own = |nonce| {
+            self.runs.iter().any(|run| run.nonce == nonce) || self.claim.is_some_and(|claim| claim.nonce == nonce)
+        };
         let died = record.open.as_ref().filter(|run| self.policy.delivery == Delivery::AtLeastOnce && !own(run.nonce));
         self.take = match died {
             Some(run) if run.left.is_zero() => Some(run.tick),
@@ -91,13 +93,7 @@ impl Course {
         }
     }
 
-    fn claimed(
-        &mut self,
-        now: BootInstant,
-        sent: &Outstanding,
-        reply: &TickReply,
-        notices: &mut Vec<Notice>,
-    ) {
+    fn claimed(&mut self, now: BootInstant, sent: &Outstanding, reply: &TickReply, notices: &mut Vec<Notice>) {
         let Some(claim) = self.claim.take() else { return };
         match *reply {
             TickReply::Run { tick, attempt } => {
@@ -113,7 +109,11 @@ impl Course {
                         began_us: 0,
                         took: Duration::ZERO,
                     };
-                    self.debts.push_back(Debt { nonce: claim.nonce, tick, op: TickOp::End { nonce: claim.nonce, end } });
+                    self.debts.push_back(Debt {
+                        nonce: claim.nonce,
+                        tick,
+                        op: TickOp::End { nonce: claim.nonce, end },
+                    });
                     notices.push(Notice::Superseded(tick));
                 } else if self.lead == Lead::No {
                     self.give_back(claim.nonce, tick, false);

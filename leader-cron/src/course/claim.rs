@@ -51,12 +51,14 @@ impl Course {
             }
             self.claim = Some(self.choose(now, clock, nonce, notices)?);
         }
-        let (not_after, settled_at) = (self.rules.operation_timeout.saturating_mul(2), self.rules.operation_timeout * 2 + MARGIN);
+        let (not_after, settled_at) =
+            (self.rules.operation_timeout.saturating_mul(2), self.rules.operation_timeout * 2 + MARGIN);
         let claim = self.claim.as_mut().expect("one was chosen");
         claim.settled_at = now.saturating_add(settled_at);
         let claim = *claim;
         let at_least_once = self.policy.delivery == Delivery::AtLeastOnce;
-        let missed = claim.missed.map(|gap| MissedTicks { from: gap.from, count: gap.count, reason: gap.reason.to_string() });
+        let missed =
+            claim.missed.map(|gap| MissedTicks { from: gap.from, count: gap.count, reason: gap.reason.to_string() });
         Ok(TickOp::Claim(Box::new(TickClaim {
             term,
             tick: claim.tick,
@@ -95,7 +97,8 @@ impl Course {
         let store_now = clock.micros(now);
         if let Some(tick) = self.take {
             let age = store_now.saturating_sub(tick.saturating_mul(1_000_000));
-            let too_old = u128::try_from(age).is_ok_and(|age| age > self.policy.within().as_micros() + self.policy.jitter.as_micros());
+            let too_old = u128::try_from(age)
+                .is_ok_and(|age| age > self.policy.within().as_micros() + self.policy.jitter.as_micros());
             return Ok(claim(tick, None, too_old));
         }
         // A little early, where the clock is not known well: the store says how much is left.
