@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
+use crate::live_job::LiveJob;
+
 /// The bodies of one scheduler.
 #[derive(Debug, Default)]
 pub(crate) struct Bodies(watch::Sender<State>);
@@ -16,7 +18,7 @@ struct State {
     closed: bool,
     last: u64,
     /// By number, as the next run of a job may begin before the one before it is taken out: the job, and since when.
-    running: BTreeMap<u64, (usize, Instant)>,
+    running: BTreeMap<u64, (Arc<LiveJob>, Instant)>,
 }
 
 /// A body that runs; it has ended when this is dropped.
@@ -28,13 +30,13 @@ pub(crate) struct Begun {
 
 impl Bodies {
     /// `None` once no new body may begin.
-    pub(crate) fn begin(self: &Arc<Self>, job: usize) -> Option<Begun> {
+    pub(crate) fn begin(self: &Arc<Self>, job: &Arc<LiveJob>) -> Option<Begun> {
         let mut number = 0;
         let began = self.0.send_if_modified(|state| {
             if !state.closed {
                 state.last += 1;
                 number = state.last;
-                state.running.insert(number, (job, Instant::now()));
+                state.running.insert(number, (Arc::clone(job), Instant::now()));
             }
             !state.closed
         });
@@ -65,8 +67,8 @@ impl Bodies {
     }
 
     /// The jobs whose bodies run, and for how long.
-    pub(crate) fn running(&self) -> Vec<(usize, Duration)> {
-        self.0.borrow().running.values().map(|(job, since)| (*job, since.elapsed())).collect()
+    pub(crate) fn running(&self) -> Vec<(Arc<LiveJob>, Duration)> {
+        self.0.borrow().running.values().map(|(job, since)| (Arc::clone(job), since.elapsed())).collect()
     }
 }
 
@@ -81,14 +83,19 @@ impl Drop for Begun {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::job::Job;
+    use crate::schedule::Schedule;
+    use crate::scheduler::live;
 
     #[test]
     fn a_run_that_begins_as_the_one_before_it_ends_is_waited_for() {
+        let schedule = Schedule::parse("@daily", None).unwrap();
+        let job = Arc::new(live(7, Job::new("work", "@daily", |_| async {}), schedule));
         let bodies = Arc::new(Bodies::default());
-        let first = bodies.begin(7).unwrap();
-        let second = bodies.begin(7).unwrap();
+        let first = bodies.begin(&job).unwrap();
+        let second = bodies.begin(&job).unwrap();
         drop(first);
-        assert_eq!(bodies.running().iter().map(|(job, _)| *job).collect::<Vec<_>>(), [7]);
+        assert_eq!(bodies.running().iter().map(|(job, _)| job.id).collect::<Vec<_>>(), [7]);
         drop(second);
         assert!(bodies.running().is_empty());
     }

@@ -1,17 +1,19 @@
 //! The courses of all jobs that are run once in the fleet: what each wants to ask of the ledger goes out in shared calls.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::future::pending;
 use std::sync::Arc;
 
 use leader_core::__private::{Entry, OnLoss};
 use leader_core::store::{JobName, RunEnd, TickAnswers, TickCommand};
 use leader_core::{BootInstant, GroupName, StoreError};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use crate::course::{Claimed, Course, Failure, Notice, Poll, Rules};
 use crate::engine::Engine;
 use crate::job::Body;
+use crate::live_job::LiveJob;
 use crate::plan::Gap;
 use crate::run::Run;
 use crate::store_clock::StoreClock;
@@ -20,21 +22,14 @@ use crate::tick::Tick;
 /// So many commands go into one call: a longer script would keep other clients of the store waiting.
 const BATCH: usize = 100;
 
-/// What a run tells.
-#[derive(Debug)]
-pub(crate) enum FromRun {
-    /// Its lease had ended before its body began.
-    Refused { course: usize, nonce: u128 },
-    /// Its body has ended; `told` resolves when the ledger knows.
-    Ended { course: usize, nonce: u128, end: RunEnd, cut: bool, told: oneshot::Sender<()> },
-}
-
 /// A job that is run once in the fleet.
 struct Member {
-    job: usize,
+    job: Arc<LiveJob>,
     group: GroupName,
     name: JobName,
     course: Course,
+    /// No run of it begins any more.
+    removed: bool,
     /// Permission to run the tick that is being claimed: while it is held, the lease is not given back.
     entry: Option<Entry>,
     wake: Option<BootInstant>,
@@ -44,12 +39,13 @@ type Answered = (Vec<(usize, u64)>, Result<TickAnswers, StoreError>);
 
 pub(crate) struct Courses {
     engine: Arc<Engine>,
-    members: Vec<Member>,
+    rules: Rules,
+    /// By the number of the job.
+    members: BTreeMap<usize, Member>,
     wakes: BTreeSet<(BootInstant, usize)>,
     touched: Vec<usize>,
     clock: Option<StoreClock>,
     calls: JoinSet<Answered>,
-    from_runs: mpsc::UnboundedReceiver<FromRun>,
     /// How to cut a run, by the nonce of its claim.
     cuts: HashMap<u128, oneshot::Sender<()>>,
     /// Who waits until the ledger knows of the end of a run.
@@ -58,83 +54,77 @@ pub(crate) struct Courses {
     failing: Option<StoreError>,
 }
 
-/// What there is to take in.
-pub(crate) enum Happened {
-    Answered(Option<Answered>),
-    Run(FromRun),
-}
-
 impl Courses {
-    /// Courses for the jobs that belong to a group.
-    pub(crate) fn new(engine: Arc<Engine>, from_runs: mpsc::UnboundedReceiver<FromRun>) -> Self {
+    pub(crate) fn new(engine: Arc<Engine>) -> Self {
         let (slot, guard, operation_timeout) = engine.elector.__timing();
-        let rules = Rules { slot, guard, operation_timeout };
-        let member = |(job, live): (usize, &crate::engine::LiveJob)| {
-            let group = live.group.clone()?;
-            let name = JobName::new(&*live.name).ok()?;
-            let course = Course::new(live.schedule.clone(), live.policy, seed(&group, &name), rules);
-            Some(Member { job, group, name, course, entry: None, wake: None })
-        };
-        let members: Vec<Member> = engine.jobs.iter().enumerate().filter_map(member).collect();
-        Self {
-            touched: (0..members.len()).collect(),
-            members,
-            engine,
+        let mut courses = Self {
+            rules: Rules { slot, guard, operation_timeout },
+            members: BTreeMap::new(),
             wakes: BTreeSet::new(),
+            touched: Vec::new(),
             clock: None,
             calls: JoinSet::new(),
-            from_runs,
             cuts: HashMap::new(),
             waiting: Vec::new(),
             failing: None,
+            engine,
+        };
+        for job in courses.engine.jobs() {
+            courses.add(job);
+        }
+        courses
+    }
+
+    /// A job that belongs to a group is run by its course.
+    pub(crate) fn add(&mut self, job: Arc<LiveJob>) {
+        let (Some(group), Ok(name)) = (job.group.clone(), JobName::new(&*job.name)) else { return };
+        let course = Course::new(job.schedule.clone(), job.policy, seed(&group, &name), self.rules);
+        self.touched.push(job.id);
+        self.members.insert(job.id, Member { job, group, name, course, removed: false, entry: None, wake: None });
+    }
+
+    pub(crate) fn remove(&mut self, job: usize) {
+        if let Some(member) = self.members.get_mut(&job) {
+            member.removed = true;
+            self.touched.push(job);
         }
     }
 
-    /// Waits until there is something to [`take_in`](Self::take_in).
+    /// Waits for an answer of the ledger, and takes it in.
     ///
     /// # Cancel safety
     /// Nothing is lost if the future is dropped.
-    pub(crate) async fn happened(&mut self) -> Happened {
-        tokio::select! {
-            biased;
-            Some(answered) = self.calls.join_next() => Happened::Answered(answered.ok()),
-            // The engine holds a sender: it is never closed.
-            Some(told) = self.from_runs.recv() => Happened::Run(told),
-        }
-    }
-
-    pub(crate) fn take_in(&mut self, happened: Happened) {
-        let now = BootInstant::now();
-        match happened {
-            Happened::Answered(Some((requests, done))) => self.answered(now, requests, done),
+    pub(crate) async fn answer(&mut self) {
+        match self.calls.join_next().await {
+            Some(Ok((requests, done))) => self.answered(BootInstant::now(), requests, done),
             // The runtime ends.
-            Happened::Answered(None) => {}
-            Happened::Run(told) => self.told(told),
-        }
-        while let Ok(told) = self.from_runs.try_recv() {
-            self.told(told);
+            Some(Err(_)) => {}
+            None => pending().await,
         }
     }
 
-    fn told(&mut self, told: FromRun) {
-        match told {
-            FromRun::Refused { course, nonce } => {
-                self.cuts.remove(&nonce);
-                self.members[course].course.refused(nonce);
-                self.touched.push(course);
-            }
-            FromRun::Ended { course, nonce, end, cut, told } => {
-                self.cuts.remove(&nonce);
-                self.members[course].course.ended(nonce, end, cut);
-                self.waiting.push((course, nonce, told));
-                self.settle(course);
-            }
+    /// The body of this claim never began.
+    pub(crate) fn refused(&mut self, job: usize, nonce: u128) {
+        self.cuts.remove(&nonce);
+        if let Some(member) = self.members.get_mut(&job) {
+            member.course.refused(nonce);
+            self.touched.push(job);
+        }
+    }
+
+    /// The body of this claim has ended.
+    pub(crate) fn ended(&mut self, job: usize, nonce: u128, end: RunEnd, cut: bool, told: oneshot::Sender<()>) {
+        self.cuts.remove(&nonce);
+        if let Some(member) = self.members.get_mut(&job) {
+            member.course.ended(nonce, end, cut);
+            self.waiting.push((job, nonce, told));
+            self.settle(job);
         }
     }
 
     /// Who leads which group may have changed.
     pub(crate) fn touch_all(&mut self) {
-        self.touched = (0..self.members.len()).collect();
+        self.touched = self.members.keys().copied().collect();
     }
 
     /// When to [`advance`](Self::advance), if nothing happens before.
@@ -144,7 +134,7 @@ impl Courses {
 
     /// Nothing is owed to the ledger, and nothing is on.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.calls.is_empty() && self.members.iter().all(|member| member.course.is_quiet())
+        self.calls.is_empty() && self.members.values().all(|member| member.course.is_quiet())
     }
 
     /// Does everything that is due. `closed`: no run begins any more.
@@ -167,9 +157,8 @@ impl Courses {
     }
 
     fn poll(&mut self, now: BootInstant, index: usize, closed: bool) -> Option<((usize, u64), TickCommand)> {
-        let engine = Arc::clone(&self.engine);
-        let member = &mut self.members[index];
-        let job = &engine.jobs[member.job];
+        let member = self.members.get_mut(&index)?;
+        let job = &member.job;
         if let Some(at) = member.wake.take() {
             self.wakes.remove(&(at, index));
         }
@@ -177,7 +166,8 @@ impl Courses {
         if member.entry.as_ref().is_none_or(|entry| !entry.lease().is_held()) {
             let cancels = job.cancel_on_loss && matches!(job.body, Body::Async(_));
             let on_loss = if cancels { OnLoss::Cancel } else { OnLoss::Finish };
-            member.entry = engine.elector.__enter(member.group.as_str(), &job.name, on_loss).filter(|_| !closed);
+            let entry = self.engine.elector.__enter(member.group.as_str(), &job.name, on_loss);
+            member.entry = entry.filter(|_| !closed && !member.removed);
         }
         match &member.entry {
             Some(entry) => member.course.led(now, entry.lease().term(), entry.lease().__unbroken_since()),
@@ -188,14 +178,17 @@ impl Courses {
         if !member.course.is_claiming() {
             member.entry = None;
         }
-        let wake = match &poll {
-            Poll::Send(_) | Poll::Idle => None,
-            Poll::Wait(at) => Some(*at),
-        };
-        self.wake(index, wake);
+        if member.removed && member.course.is_quiet() {
+            self.members.remove(&index);
+            return None;
+        }
+        if let Poll::Wait(at) = poll {
+            member.wake = Some(at);
+            self.wakes.insert((at, index));
+        }
         self.tell(index, notices);
         let Poll::Send(request) = poll else { return None };
-        let member = &self.members[index];
+        let member = self.members.get(&index)?;
         let command = TickCommand {
             group: member.group.clone(),
             job: member.name.clone(),
@@ -205,23 +198,19 @@ impl Courses {
         Some(((index, request.no), command))
     }
 
-    fn wake(&mut self, index: usize, at: Option<BootInstant>) {
-        self.members[index].wake = at;
-        self.wakes.extend(at.map(|at| (at, index)));
-    }
-
     fn answered(&mut self, now: BootInstant, requests: Vec<(usize, u64)>, done: Result<TickAnswers, StoreError>) {
         match done {
             Ok(answers) => {
                 self.recovered();
                 for ((index, no), answer) in requests.into_iter().zip(answers) {
                     let mut notices = Vec::new();
-                    match answer {
-                        Ok(answer) => {
+                    match (answer, self.members.get_mut(&index)) {
+                        (Ok(answer), Some(member)) => {
                             self.clock = Some(StoreClock::new(now, answer.now_us));
-                            self.members[index].course.answered(now, no, &answer, &mut notices);
+                            member.course.answered(now, no, &answer, &mut notices);
                         }
-                        Err(error) => self.failed(now, index, no, &error),
+                        (Err(error), _) => self.failed(now, index, no, &error),
+                        (Ok(_), None) => {}
                     }
                     self.tell(index, notices);
                     self.settle(index);
@@ -238,9 +227,10 @@ impl Courses {
 
     fn failed(&mut self, now: BootInstant, index: usize, no: u64, error: &StoreError) {
         let failure = if error.is_permanent() { Failure::Permanent } else { Failure::Passing };
-        self.members[index].course.failed(now, no, failure);
+        let Some(member) = self.members.get_mut(&index) else { return };
+        member.course.failed(now, no, failure);
         if self.failing.as_ref() != Some(error) {
-            let job = &self.engine.jobs[self.members[index].job];
+            let job = &member.job;
             let (name, group) = (&*job.name, job.group_name());
             tracing::warn!(
                 target: "leader", job = name, group,
@@ -257,7 +247,7 @@ impl Courses {
     }
 
     fn settle(&mut self, index: usize) {
-        let course = &self.members[index].course;
+        let Some(Member { course, .. }) = self.members.get(&index) else { return };
         for (_, _, told) in self.waiting.extract_if(.., |(of, nonce, _)| *of == index && course.is_settled(*nonce)) {
             // Who waited may have gone.
             let _ = told.send(());
@@ -275,19 +265,23 @@ impl Courses {
                         let _ = cut.send(());
                     }
                 }
-                notice => self.engine.jobs[self.members[index].job].report(&notice),
+                notice => {
+                    if let Some(member) = self.members.get(&index) {
+                        member.job.report(&notice);
+                    }
+                }
             }
         }
     }
 
     fn run(&mut self, index: usize, claimed: Claimed) {
-        let member = &mut self.members[index];
+        let Some(member) = self.members.get_mut(&index) else { return };
         let (cut, is_cut) = oneshot::channel();
         self.cuts.insert(claimed.nonce, cut);
         let missed = claimed.missed.map_or(0, |gap: Gap| gap.count);
         let tick = Tick::of(claimed.tick).with_attempt(claimed.attempt).with_missed(missed);
         let entry = member.entry.take();
-        Run::claimed(Arc::clone(&self.engine), member.job, tick, (index, claimed.nonce), entry, is_cut).spawn();
+        Run::claimed(Arc::clone(&self.engine), Arc::clone(&member.job), tick, claimed.nonce, entry, is_cut).spawn();
     }
 }
 

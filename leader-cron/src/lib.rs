@@ -77,6 +77,8 @@ mod data;
 mod engine;
 mod error;
 mod job;
+mod live_job;
+mod orders;
 mod plan;
 mod policy;
 mod registration;
@@ -88,6 +90,7 @@ mod status;
 mod store_clock;
 mod tick;
 mod timetable;
+mod waker;
 
 pub use error::{CronError, JobProblem, StillRunning};
 pub use job::Job;

@@ -15,9 +15,10 @@ use tokio::sync::oneshot;
 use tracing::{Instrument, Span};
 
 use crate::bodies::Begun;
-use crate::courses::FromRun;
-use crate::engine::{Engine, LiveJob};
+use crate::engine::Engine;
 use crate::job::{Body, Membership};
+use crate::live_job::LiveJob;
+use crate::orders::Order;
 use crate::registration::{BoxFuture, Context, Outcome};
 use crate::status::{LastRun, RunOutcome};
 use crate::tick::{Tick, instant};
@@ -25,7 +26,7 @@ use crate::tick::{Tick, instant};
 /// A tick that is to be run.
 pub(crate) struct Run {
     engine: Arc<Engine>,
-    job: usize,
+    job: Arc<LiveJob>,
     tick: Tick,
     origin: Origin,
 }
@@ -39,8 +40,6 @@ enum Origin {
 }
 
 struct Claim {
-    /// The job's course, and the claim of it that this is.
-    course: usize,
     nonce: u128,
     /// From the gate, which was asked before the claim was.
     entry: Option<Entry>,
@@ -68,30 +67,26 @@ struct Start {
 
 impl Run {
     /// Of a job that each instance runs, and that was marked as busy.
-    pub(crate) fn own(engine: Arc<Engine>, job: usize, tick: Tick) -> Self {
+    pub(crate) fn own(engine: Arc<Engine>, job: Arc<LiveJob>, tick: Tick) -> Self {
         Self { engine, job, tick, origin: Origin::Own }
     }
 
-    /// Of a tick that was claimed in this course, by this nonce.
+    /// Of a tick that was claimed by this nonce.
     pub(crate) fn claimed(
         engine: Arc<Engine>,
-        job: usize,
+        job: Arc<LiveJob>,
         tick: Tick,
-        (course, nonce): (usize, u128),
+        nonce: u128,
         entry: Option<Entry>,
         cut: oneshot::Receiver<()>,
     ) -> Self {
-        let claim = Claim { course, nonce, entry, cut: Some(cut), told: false };
+        let claim = Claim { nonce, entry, cut: Some(cut), told: false };
         Self { engine, job, tick, origin: Origin::Claim(claim) }
-    }
-
-    fn job(&self) -> &LiveJob {
-        &self.engine.jobs[self.job]
     }
 
     /// Runs the body, on the current runtime.
     pub(crate) fn spawn(self) {
-        match self.job().body.clone() {
+        match self.job.body.clone() {
             Body::Async(start) => drop(tokio::spawn(self.in_task(start))),
             Body::Blocking(call) => drop(tokio::task::spawn_blocking(move || self.on_thread(&*call))),
         }
@@ -99,7 +94,7 @@ impl Run {
 
     async fn in_task(mut self, start: Arc<dyn Fn(Context) -> BoxFuture<'static, Outcome> + Send + Sync>) {
         let engine = Arc::clone(&self.engine);
-        let job = &engine.jobs[self.job];
+        let job = Arc::clone(&self.job);
         let cut = self.take_cut();
         let Some(Start { permit, context, span, mut report }) = self.begin() else { return };
         let body = caught(async move { start(context).await }).instrument(span);
@@ -123,7 +118,7 @@ impl Run {
 
     fn on_thread(self, call: &(dyn Fn(Context) -> Outcome + Send + Sync)) {
         let engine = Arc::clone(&self.engine);
-        let job = &engine.jobs[self.job];
+        let job = Arc::clone(&self.job);
         let Some(Start { permit, context, span, mut report }) = self.begin() else { return };
         let scope = engine.scoped.then(|| engine.elector.enter());
         let body =
@@ -155,8 +150,8 @@ impl Run {
     /// spawned may be over by now. Each yes also registers the body with whoever waits for its end.
     fn begin(mut self) -> Option<Start> {
         let engine = Arc::clone(&self.engine);
-        let job = &engine.jobs[self.job];
-        let begun = engine.bodies.begin(self.job)?;
+        let job = Arc::clone(&self.job);
+        let begun = engine.bodies.begin(&job)?;
         let mut held: Option<Box<dyn Any + Send + Sync>> = None;
         let (permit, tick) = match &mut self.origin {
             Origin::Claim(claim) => {
@@ -185,7 +180,7 @@ impl Run {
         if let Origin::Claim(claim) = &mut self.origin
             && !std::mem::replace(&mut claim.told, true)
         {
-            self.engine.tell(FromRun::Refused { course: claim.course, nonce: claim.nonce });
+            self.engine.order(Order::Refused { job: self.job.id, nonce: claim.nonce });
         }
     }
 }
@@ -193,7 +188,7 @@ impl Run {
 impl Drop for Run {
     fn drop(&mut self) {
         match self.origin {
-            Origin::Own => self.job().record().busy = false,
+            Origin::Own => self.job.record().busy = false,
             Origin::Claim(_) => self.refuse(),
         }
     }
@@ -250,8 +245,8 @@ impl Report {
             took: self.began.elapsed(),
         };
         let cut = matches!(self.outcome, RunOutcome::Cancelled);
-        let (course, nonce) = (claim.course, claim.nonce);
-        self.run.engine.tell(FromRun::Ended { course, nonce, end, cut, told });
+        let (job, nonce) = (self.run.job.id, claim.nonce);
+        self.run.engine.order(Order::Ended { job, nonce, end, cut, told });
         Some(is_told)
     }
 }
@@ -259,7 +254,7 @@ impl Report {
 impl Drop for Report {
     fn drop(&mut self) {
         self.end();
-        let (job, duration) = (self.run.job(), self.began.elapsed());
+        let (job, duration) = (&*self.run.job, self.began.elapsed());
         let tick = self.run.tick.unix_seconds();
         let (name, group, term) = (&*job.name, job.group_name(), self.term.map(Term::get));
         match &self.outcome {

@@ -7,8 +7,9 @@ use std::time::Duration;
 use leader_core::__private::JobClaim;
 use leader_core::RunningWork;
 
-use crate::engine::{Engine, LiveJob};
+use crate::engine::Engine;
 use crate::error::StillRunning;
+use crate::live_job::LiveJob;
 use crate::status::JobStatus;
 use crate::tick::instant;
 
@@ -48,9 +49,10 @@ impl Running {
         if tokio::time::timeout(grace, self.engine.bodies.idle()).await.is_ok() {
             return Ok(());
         }
-        let describe = |(job, running_for): (usize, Duration)| {
-            let job = &self.engine.jobs[job];
-            RunningWork { what: job.name.to_string(), group: job.group.clone(), running_for }
+        let describe = |(job, running_for): (Arc<LiveJob>, Duration)| RunningWork {
+            what: job.name.to_string(),
+            group: job.group.clone(),
+            running_for,
         };
         let running: Vec<_> = self.engine.bodies.running().into_iter().map(describe).collect();
         // The last one may have ended this very moment.
@@ -61,7 +63,7 @@ impl Running {
     #[must_use]
     pub fn jobs(&self) -> Vec<JobStatus> {
         let stopped = self.engine.bodies.is_closed();
-        self.engine.jobs.iter().map(|job| status(job, stopped)).collect()
+        self.engine.jobs().iter().map(|job| status(job, stopped)).collect()
     }
 }
 
@@ -88,7 +90,7 @@ fn status(job: &LiveJob, stopped: bool) -> JobStatus {
 impl Drop for Running {
     fn drop(&mut self) {
         let alive = self.engine.elector.ready().is_ok();
-        if self.close() && alive && !self.engine.jobs.is_empty() {
+        if self.close() && alive && !self.engine.jobs().is_empty() {
             tracing::warn!(
                 target: "leader",
                 "what Scheduler::start returned was dropped, and so no job runs any more; keep it in a variable with a name, \
@@ -100,6 +102,6 @@ impl Drop for Running {
 
 impl fmt::Debug for Running {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.engine.jobs.iter().map(|job| &job.name)).finish()
+        f.debug_list().entries(self.engine.jobs().iter().map(|job| Arc::clone(&job.name))).finish()
     }
 }

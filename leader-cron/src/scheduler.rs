@@ -6,18 +6,17 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use leader_core::{Elector, GroupName, NotReady};
-use tokio::sync::mpsc;
 
-use crate::bodies::Bodies;
 use crate::data::Data;
-use crate::engine::{self, Engine, LiveJob};
+use crate::engine::Engine;
 use crate::error::{CronError, JobProblem};
 use crate::job::{self, Job};
+use crate::live_job::LiveJob;
 use crate::running::Running;
 use crate::schedule::{Schedule, ScheduleError};
 use crate::status::Record;
 use crate::tick::unix_seconds;
-use crate::timetable::Timetable;
+use crate::waker;
 
 /// Takes what the jobs need, and starts them: every `#[cron]` of the program, and those that are given to it.
 #[derive(Debug)]
@@ -91,7 +90,7 @@ impl Scheduler {
             return Err(CronError::ElectorEnded);
         }
         // A runtime without a timer panics here, where it is seen, and not in the waker.
-        drop(tokio::time::sleep(std::time::Duration::ZERO));
+        drop(tokio::time::sleep(Duration::ZERO));
         let mut jobs: Vec<Job> = job::registered().into_iter().chain(jobs).collect();
         jobs.sort_by(|a, b| a.name.cmp(&b.name));
         problems.extend(check_names(&jobs));
@@ -109,17 +108,11 @@ impl Scheduler {
         let names = jobs.iter().map(|job| Arc::from(job.name.as_str())).collect();
         let claim = elector.__claim_jobs(names).map_err(|taken| already_scheduled(&jobs, &taken))?;
 
-        let jobs: Vec<LiveJob> = jobs.into_iter().zip(&schedules).map(|(job, schedule)| live(job, schedule)).collect();
-        let timetable = Timetable::new(schedules.clone(), now);
-        for (job, next) in timetable.upcoming() {
-            jobs[job].record().next = Some(next);
-        }
-        announce(&jobs, &schedules);
-        let scoped = !elector.__is_process_wide();
-        let (from_runs, told) = mpsc::unbounded_channel();
-        let bodies = Arc::new(Bodies::default());
-        let engine = Arc::new(Engine { elector, scoped, data: Arc::new(data), jobs, bodies, from_runs });
-        drop(runtime.spawn(engine::wake(Arc::clone(&engine), timetable, told, SystemTime::now)));
+        let jobs = jobs.into_iter().zip(schedules).enumerate();
+        let jobs: Vec<_> = jobs.map(|(id, (job, schedule))| Arc::new(live(id, job, schedule))).collect();
+        announce(&jobs, now);
+        let (engine, orders) = Engine::new(elector, data, jobs);
+        drop(runtime.spawn(waker::wake(Arc::clone(&engine), orders, SystemTime::now)));
         Ok(Running::new(engine, claim))
     }
 }
@@ -216,21 +209,23 @@ fn read_schedules(jobs: &[Job], now: i64) -> Result<Vec<Schedule>, Vec<JobProble
 }
 
 /// A job that was checked.
-pub(crate) fn live(job: Job, schedule: &Schedule) -> LiveJob {
+pub(crate) fn live(id: usize, job: Job, schedule: Schedule) -> LiveJob {
     LiveJob {
+        id,
         name: job.name.into(),
-        schedule: schedule.clone(),
+        schedule,
         policy: job.policy,
         group: job.membership.group().and_then(|group| GroupName::new(group).ok()),
         membership: job.membership,
         cancel_on_loss: job.cancel_on_loss,
         body: job.body,
+        place: job.place,
         record: Mutex::new(Record::default()),
     }
 }
 
 /// What people look for in a log when a job does not run.
-fn announce(jobs: &[LiveJob], schedules: &[Schedule]) {
+fn announce(jobs: &[Arc<LiveJob>], now: i64) {
     if jobs.is_empty() {
         tracing::warn!(
             target: "leader",
@@ -238,10 +233,12 @@ fn announce(jobs: &[LiveJob], schedules: &[Schedule]) {
              with `use the_library as _;`"
         );
     }
-    for (job, schedule) in jobs.iter().zip(schedules) {
+    for job in jobs {
         let (name, group) = (&*job.name, job.group_name());
         let place = group.map_or_else(|| "on every instance".to_owned(), |group| format!("on the leader of {group}"));
-        let next = job.record().next.map_or_else(|| "never".to_owned(), |next| schedule.local_time(next));
-        tracing::info!(target: "leader", job = name, group, "job {name}: `{}` {place}, next at {next}", schedule.expression());
+        let next = job.schedule.next_after(now);
+        let next = next.map_or_else(|| "never".to_owned(), |next| job.schedule.local_time(next));
+        let expression = job.schedule.expression();
+        tracing::info!(target: "leader", job = name, group, "job {name}: `{expression}` {place}, next at {next}");
     }
 }

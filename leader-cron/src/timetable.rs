@@ -5,7 +5,7 @@
 //! finds each job due once.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use crate::schedule::Schedule;
 
@@ -13,9 +13,10 @@ use crate::schedule::Schedule;
 const COUNTED: u64 = 10_000;
 
 /// The next tick of every job.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Timetable {
-    schedules: Vec<Schedule>,
+    /// By the number of the job.
+    schedules: BTreeMap<usize, Schedule>,
     /// The next tick, in Unix seconds, and the job that it is of.
     next: BinaryHeap<Reverse<(i64, usize)>>,
 }
@@ -23,7 +24,7 @@ pub(crate) struct Timetable {
 /// A job that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Due {
-    /// Its index.
+    /// Its number.
     pub(crate) job: usize,
     /// The newest tick that has come, in Unix seconds.
     pub(crate) tick: i64,
@@ -34,11 +35,17 @@ pub(crate) struct Due {
 }
 
 impl Timetable {
-    /// Jobs by their index, with the ticks that come after `now`.
-    pub(crate) fn new(schedules: Vec<Schedule>, now: i64) -> Self {
-        let next = |(job, schedule): (usize, &Schedule)| Some(Reverse((schedule.next_after(now)?, job)));
-        let next = schedules.iter().enumerate().filter_map(next).collect();
-        Self { schedules, next }
+    /// Adds a job, by its number, with the ticks that come after `now`. When it is due for the first time.
+    pub(crate) fn add(&mut self, job: usize, schedule: Schedule, now: i64) -> Option<i64> {
+        let next = schedule.next_after(now);
+        self.next.extend(next.map(|next| Reverse((next, job))));
+        self.schedules.insert(job, schedule);
+        next
+    }
+
+    pub(crate) fn remove(&mut self, job: usize) {
+        self.schedules.remove(&job);
+        self.next.retain(|Reverse((_, of))| *of != job);
     }
 
     /// When something is due next, in Unix seconds.
@@ -46,16 +53,11 @@ impl Timetable {
         self.next.peek().map(|Reverse((tick, _))| *tick)
     }
 
-    /// When each job is due next, by its index.
-    pub(crate) fn upcoming(&self) -> impl Iterator<Item = (usize, i64)> {
-        self.next.iter().map(|Reverse((tick, job))| (*job, *tick))
-    }
-
     /// Takes one job that is due at `now`, if there is one, with its newest tick.
     pub(crate) fn take_due(&mut self, now: i64) -> Option<Due> {
         self.next().filter(|tick| *tick <= now)?;
         let Reverse((first, job)) = self.next.pop()?;
-        let schedule = &self.schedules[job];
+        let schedule = self.schedules.get(&job)?;
         let (mut tick, mut missed) = (first, 0);
         let mut next = schedule.next_after(tick);
         while let Some(later) = next.filter(|later| *later <= now) {
@@ -81,8 +83,11 @@ mod tests {
     const START: i64 = 1_800_000_000;
 
     fn timetable(expressions: &[&str]) -> Timetable {
-        let schedules = expressions.iter().map(|e| Schedule::parse(e, None).unwrap()).collect();
-        Timetable::new(schedules, START)
+        let mut timetable = Timetable::default();
+        for (job, expression) in expressions.iter().enumerate() {
+            timetable.add(job, Schedule::parse(expression, None).unwrap(), START);
+        }
+        timetable
     }
 
     fn all_due(timetable: &mut Timetable, now: i64) -> Vec<Due> {
@@ -140,11 +145,19 @@ mod tests {
     }
 
     #[test]
+    fn a_job_that_was_taken_out_is_due_no_more() {
+        let mut timetable = timetable(&["* * * * * *", "* * * * * *"]);
+        timetable.remove(0);
+        assert_eq!(all_due(&mut timetable, START + 1).iter().map(|due| due.job).collect::<Vec<_>>(), [1]);
+    }
+
+    #[test]
     fn the_last_tick_of_a_schedule_ends_that_job_only() {
         let year = 2027;
         let mut timetable = timetable(&[&format!("0 0 0 1 2 * {year}"), "@daily"]);
         let ends = all_due(&mut timetable, START + 366 * 86_400);
         assert_eq!(ends.iter().map(|due| (due.job, due.next.is_none())).collect::<Vec<_>>(), [(1, false), (0, true)]);
-        assert_eq!(timetable.upcoming().map(|(job, _)| job).collect::<Vec<_>>(), [1]);
+        assert_eq!(timetable.take_due(START + 366 * 86_400), None);
+        assert!(timetable.take_due(START + 367 * 86_400).is_some_and(|due| due.job == 1));
     }
 }

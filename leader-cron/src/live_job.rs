@@ -1,0 +1,95 @@
+//! A job that was started, with what is written down of it.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use leader_core::GroupName;
+
+use crate::course::Notice;
+use crate::job::{Body, Membership, Place};
+use crate::policy::Policy;
+use crate::schedule::Schedule;
+use crate::status::Record;
+
+/// A job that was started.
+pub(crate) struct LiveJob {
+    /// Tells it from others of this scheduler, also from one of the same name before it.
+    pub(crate) id: usize,
+    pub(crate) name: Arc<str>,
+    pub(crate) schedule: Schedule,
+    pub(crate) policy: Policy,
+    pub(crate) membership: Membership,
+    pub(crate) group: Option<GroupName>,
+    pub(crate) cancel_on_loss: bool,
+    pub(crate) body: Body,
+    pub(crate) place: Place,
+    pub(crate) record: Mutex<Record>,
+}
+
+impl LiveJob {
+    pub(crate) fn record(&self) -> MutexGuard<'_, Record> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn group_name(&self) -> Option<&str> {
+        self.group.as_ref().map(GroupName::as_str)
+    }
+
+    /// The tick belongs to another instance.
+    pub(crate) fn skip(&self, tick: i64) {
+        let mut record = self.record();
+        record.skipped += 1;
+        drop(record);
+        let (job, group) = (&*self.name, self.group_name());
+        tracing::debug!(target: "leader", job, tick, group, "job {job} was skipped: this instance does not lead its group");
+    }
+}
+
+impl LiveJob {
+    /// What the log is told of a job's course.
+    pub(crate) fn report(&self, notice: &Notice) {
+        let (job, group) = (&*self.name, self.group_name());
+        match notice {
+            // Told by those who do it.
+            Notice::Run(_) | Notice::Cut(_) => {}
+            Notice::Missed(gap) => {
+                self.record().missed += gap.count;
+                let (count, from) = (gap.count, self.schedule.local_time(gap.from));
+                tracing::warn!(
+                    target: "leader", job, group, missed = count,
+                    "{count} ticks of job {job}, from {from} on, are not run: {}", gap.reason
+                );
+            }
+            Notice::Superseded(tick) => {
+                let tick = *tick;
+                tracing::warn!(
+                    target: "leader", job, group, tick,
+                    "a tick of job {job} was claimed and not begun before the lease ended; a newer one has taken its place"
+                );
+            }
+            Notice::GaveUp { tick, attempts } => {
+                let (tick, attempts) = (*tick, *attempts);
+                tracing::error!(
+                    target: "leader", job, group, tick, attempts,
+                    "a tick of job {job} is not run again: {attempts} runs of it have died, or the last one too long ago"
+                );
+            }
+            Notice::Corrupt(field) => {
+                tracing::error!(
+                    target: "leader", job, group, field,
+                    "the record of job {job} cannot be read (`{field}`), so the job does not run: remove the record, and the \
+                     job begins anew; others are not touched"
+                );
+            }
+            Notice::Ended => {
+                tracing::warn!(target: "leader", job, group, "job {job} has no tick any more: its schedule ends");
+            }
+        }
+    }
+}
+
+impl fmt::Debug for LiveJob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.name, f)
+    }
+}
