@@ -96,7 +96,8 @@ impl Scheduler {
         problems.extend(check_names(&jobs));
         problems.extend(check_groups(&jobs, &elector.groups()));
         problems.extend(check_data(&jobs, &data));
-        let now = unix_seconds(SystemTime::now());
+        let start = SystemTime::now();
+        let now = unix_seconds(start);
         let schedules = read_schedules(&jobs, now).unwrap_or_else(|wrong| {
             problems.extend(wrong);
             Vec::new()
@@ -112,7 +113,7 @@ impl Scheduler {
         let jobs: Vec<_> = jobs.map(|(id, (job, schedule))| Arc::new(live(id, job, schedule))).collect();
         announce(&jobs, now);
         let (engine, orders) = Engine::new(elector, data, jobs);
-        drop(runtime.spawn(waker::wake(Arc::clone(&engine), orders, SystemTime::now)));
+        drop(runtime.spawn(waker::wake(Arc::clone(&engine), orders, start, SystemTime::now)));
         Ok(Running::new(engine, claim))
     }
 }

@@ -26,12 +26,12 @@ struct Waker {
     courses: Courses,
 }
 
-/// Wakes the jobs until the elector ends or the bodies are closed, and goes on until the ledger knows of all ends. `wall`
-/// reads the wall clock.
+/// Wakes the jobs until the elector ends or the bodies are closed, and goes on until the ledger knows of all ends: from the
+/// ticks after `start` on. `wall` reads the wall clock.
 pub(crate) async fn wake(engine: Arc<Engine>, mut orders: UnboundedReceiver<Order>, wall: impl Fn() -> SystemTime) {
     let courses = Courses::new(Arc::clone(&engine));
     let mut waker = Waker { timetable: Timetable::default(), courses };
-    let mut before = wall();
+    let mut before = start;
     for job in engine.jobs() {
         waker.schedule(&job, before);
     }
@@ -178,7 +178,9 @@ mod tests {
                 Engine::new(elector.clone(), Data::default(), vec![Arc::new(live(0, job, schedule))]);
             let wall = Arc::new(AtomicI64::new(START));
             let now = Arc::clone(&wall);
-            drop(tokio::spawn(wake(Arc::clone(&engine), orders, move || instant(now.load(Ordering::SeqCst)))));
+            drop(tokio::spawn(wake(Arc::clone(&engine), orders, instant(START), move || {
+                instant(now.load(Ordering::SeqCst))
+            })));
             (Self { wall, ticks, engine }, elector)
         }
 
