@@ -28,7 +28,12 @@ struct Waker {
 
 /// Wakes the jobs until the elector ends or the bodies are closed, and goes on until the ledger knows of all ends: from the
 /// ticks after `start` on. `wall` reads the wall clock.
-pub(crate) async fn wake(engine: Arc<Engine>, mut orders: UnboundedReceiver<Order>, wall: impl Fn() -> SystemTime) {
+pub(crate) async fn wake(
+    engine: Arc<Engine>,
+    mut orders: UnboundedReceiver<Order>,
+    start: SystemTime,
+    wall: impl Fn() -> SystemTime,
+) {
     let courses = Courses::new(Arc::clone(&engine));
     let mut waker = Waker { timetable: Timetable::default(), courses };
     let mut before = start;
