@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use leader_core::RunningWork;
+use leader_core::{RunningWork, StoreError};
 
 use crate::schedule::ScheduleError;
 
@@ -130,6 +130,53 @@ pub enum JobProblem {
     },
 }
 
+/// A question about one job was not answered.
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LedgerError {
+    /// There is no such job.
+    #[error("there is no job `{job}`; there are {known:?}")]
+    Unknown {
+        /// The name that was asked for.
+        job: String,
+        /// The names of the jobs.
+        known: Vec<String>,
+    },
+    /// The job belongs to no group: each instance runs it, and nobody keeps a record.
+    #[error(
+        "job `{job}` runs on every instance, so the ledger has no record of it; give it a group: #[leader_only], Job::group"
+    )]
+    NotInLedger {
+        /// The job.
+        job: String,
+    },
+    /// No instance has registered the job since the store forgot it.
+    #[error(
+        "the ledger has no record of job `{job}` yet: an instance that runs it makes one as soon as it reaches the store"
+    )]
+    NoRecord {
+        /// The job.
+        job: String,
+    },
+    /// Somebody else has written into the job's record.
+    #[error("the record of job `{job}` cannot be read (`{field}`): remove it, and the job begins anew")]
+    Corrupt {
+        /// The job.
+        job: String,
+        /// Which part of it.
+        field: &'static str,
+    },
+    /// The store did not answer, or refused.
+    #[error("job `{job}`: {error}")]
+    Store {
+        /// The job.
+        job: String,
+        /// What the store said.
+        #[source]
+        error: StoreError,
+    },
+}
+
 /// Runs have outlived the grace of [`Running::stop`](crate::Running::stop). No new one starts.
 #[derive(Clone, thiserror::Error)]
 #[error("the jobs were stopped, but runs have not ended within the grace: {}", .running.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
@@ -149,4 +196,4 @@ macro_rules! debug_is_display {
         }
     )*};
 }
-debug_is_display!(CronError, StillRunning);
+debug_is_display!(CronError, LedgerError, StillRunning);

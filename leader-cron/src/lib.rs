@@ -77,6 +77,7 @@ mod data;
 mod engine;
 mod error;
 mod job;
+mod ledger_view;
 mod live_job;
 mod orders;
 mod plan;
@@ -92,12 +93,13 @@ mod tick;
 mod timetable;
 mod waker;
 
-pub use error::{CronError, JobProblem, StillRunning};
+pub use error::{CronError, JobProblem, LedgerError, StillRunning};
 pub use job::Job;
 #[cfg(feature = "macros")]
 #[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
 #[doc(inline)]
 pub use leader_macros::cron;
+pub use ledger_view::Explanation;
 pub use policy::{Delivery, Missed, Overlap};
 pub use registration::{IntoOutcome, JobError};
 pub use running::Running;

@@ -19,7 +19,7 @@ use crate::tick::instant;
 /// wanted. It keeps a clone of the elector.
 #[must_use = "no job runs any more once this is dropped: bind it to a name, such as `let _jobs` (`let _` drops it at once)"]
 pub struct Running {
-    engine: Arc<Engine>,
+    pub(crate) engine: Arc<Engine>,
     /// The names of the jobs, until they are stopped.
     claim: Mutex<Option<JobClaim>>,
 }
