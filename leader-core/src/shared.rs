@@ -58,6 +58,15 @@ impl JobClaim {
     pub(crate) fn new(elector: Arc<Shared>, names: Vec<Arc<str>>) -> Self {
         Self { elector, names }
     }
+
+    /// Gives one of the names up.
+    pub fn release(&mut self, name: &str) {
+        if let Some(place) = self.names.iter().position(|known| **known == *name) {
+            self.names.swap_remove(place);
+            let mut jobs = self.elector.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+            jobs.retain(|job| **job != *name);
+        }
+    }
 }
 
 impl Drop for JobClaim {

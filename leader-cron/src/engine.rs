@@ -1,6 +1,7 @@
 //! What the waker, the runs and the handle share.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use leader_core::Elector;
@@ -20,6 +21,8 @@ pub(crate) struct Engine {
     pub(crate) scoped: bool,
     pub(crate) data: Arc<Data>,
     jobs: Mutex<BTreeMap<usize, Arc<LiveJob>>>,
+    /// The number of the next job.
+    next: AtomicUsize,
     pub(crate) bodies: Arc<Bodies>,
     /// To the waker.
     orders: mpsc::UnboundedSender<Order>,
@@ -33,8 +36,9 @@ impl Engine {
     ) -> (Arc<Self>, mpsc::UnboundedReceiver<Order>) {
         let (orders, inbox) = mpsc::unbounded_channel();
         let scoped = !elector.__is_process_wide();
+        let next = AtomicUsize::new(jobs.len());
         let jobs = Mutex::new(jobs.into_iter().map(|job| (job.id, job)).collect());
-        let engine = Self { elector, scoped, data: Arc::new(data), jobs, bodies: Arc::default(), orders };
+        let engine = Self { elector, scoped, data: Arc::new(data), jobs, next, bodies: Arc::default(), orders };
         (Arc::new(engine), inbox)
     }
 
@@ -44,6 +48,19 @@ impl Engine {
 
     pub(crate) fn job(&self, id: usize) -> Option<Arc<LiveJob>> {
         self.lock().get(&id).cloned()
+    }
+
+    /// Adds a job, under a number of its own.
+    pub(crate) fn insert(&self, make: impl FnOnce(usize) -> LiveJob) -> Arc<LiveJob> {
+        let mut jobs = self.lock();
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let job = Arc::new(make(id));
+        jobs.insert(id, Arc::clone(&job));
+        job
+    }
+
+    pub(crate) fn remove(&self, id: usize) {
+        self.lock().remove(&id);
     }
 
     /// All jobs, in order of their names.

@@ -71,6 +71,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod bodies;
+mod checks;
 mod course;
 mod courses;
 mod data;

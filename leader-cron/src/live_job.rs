@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use leader_core::GroupName;
 
 use crate::course::Notice;
-use crate::job::{Body, Membership, Place};
+use crate::job::{Body, Membership};
 use crate::policy::Policy;
 use crate::schedule::Schedule;
 use crate::status::Record;
@@ -22,7 +22,6 @@ pub(crate) struct LiveJob {
     pub(crate) group: Option<GroupName>,
     pub(crate) cancel_on_loss: bool,
     pub(crate) body: Body,
-    pub(crate) place: Place,
     pub(crate) record: Mutex<Record>,
 }
 
@@ -33,6 +32,16 @@ impl LiveJob {
 
     pub(crate) fn group_name(&self) -> Option<&str> {
         self.group.as_ref().map(GroupName::as_str)
+    }
+
+    /// What people look for in a log when a job does not run.
+    pub(crate) fn announce(&self, now: i64) {
+        let (name, group) = (&*self.name, self.group_name());
+        let place = group.map_or_else(|| "on every instance".to_owned(), |group| format!("on the leader of {group}"));
+        let next = self.schedule.next_after(now);
+        let next = next.map_or_else(|| "never".to_owned(), |next| self.schedule.local_time(next));
+        let expression = self.schedule.expression();
+        tracing::info!(target: "leader", job = name, group, "job {name}: `{expression}` {place}, next at {next}");
     }
 
     /// The tick belongs to another instance.

@@ -1,17 +1,21 @@
 //! The handle of jobs that were started.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use leader_core::__private::JobClaim;
 use leader_core::RunningWork;
 
+use crate::checks::{already_scheduled, check};
 use crate::engine::Engine;
-use crate::error::StillRunning;
+use crate::error::{CronError, LedgerError, StillRunning};
+use crate::job::Job;
 use crate::live_job::LiveJob;
+use crate::orders::Order;
+use crate::scheduler::live;
 use crate::status::JobStatus;
-use crate::tick::instant;
+use crate::tick::{instant, unix_seconds};
 
 /// Jobs that were started, by [`Scheduler::start`](crate::Scheduler::start).
 ///
@@ -21,18 +25,59 @@ use crate::tick::instant;
 pub struct Running {
     pub(crate) engine: Arc<Engine>,
     /// The names of the jobs, until they are stopped.
-    claim: Mutex<Option<JobClaim>>,
+    claims: Mutex<Option<Vec<JobClaim>>>,
 }
 
 impl Running {
     pub(crate) fn new(engine: Arc<Engine>, claim: JobClaim) -> Self {
-        Self { engine, claim: Mutex::new(Some(claim)) }
+        Self { engine, claims: Mutex::new(Some(vec![claim])) }
+    }
+
+    fn claims(&self) -> MutexGuard<'_, Option<Vec<JobClaim>>> {
+        self.claims.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a job to those that run, as [`Scheduler::job`](crate::Scheduler::job) does before the start. It takes its data from
+    /// the same, and its ticks count from now on; of one that the ledger knows already, from the last that was run.
+    ///
+    /// # Errors
+    /// [`CronError::Invalid`], as at the start; [`CronError::ElectorEnded`] also if the jobs were stopped.
+    pub fn add(&self, job: Job) -> Result<(), CronError> {
+        let elector = &self.engine.elector;
+        let now = unix_seconds(SystemTime::now());
+        let jobs = [job];
+        let schedules = check(&jobs, elector, &self.engine.data, now, Vec::new())?;
+        let mut claims = self.claims();
+        let claims = claims.as_mut().ok_or(CronError::ElectorEnded)?;
+        let names = vec![Arc::from(jobs[0].name.as_str())];
+        claims.push(elector.__claim_jobs(names).map_err(|taken| already_scheduled(&jobs, &taken))?);
+        for (job, schedule) in jobs.into_iter().zip(schedules) {
+            let job = self.engine.insert(|id| live(id, job, schedule));
+            job.announce(now);
+            self.engine.order(Order::Add(job));
+        }
+        Ok(())
+    }
+
+    /// Takes a job out: no run of it begins on this instance any more; one that is on goes on. Other instances run it as before,
+    /// and what the ledger knows of it stays: a job of this name that is added again goes on from there.
+    ///
+    /// # Errors
+    /// [`LedgerError::Unknown`].
+    pub fn remove(&self, job: &str) -> Result<(), LedgerError> {
+        let job = self.job(job)?;
+        self.engine.remove(job.id);
+        self.engine.order(Order::Remove { job: job.id });
+        for claim in self.claims().iter_mut().flatten() {
+            claim.release(&job.name);
+        }
+        Ok(())
     }
 
     /// No new run begins from here on; another scheduler may have the jobs. Whether it is the first time.
     fn close(&self) -> bool {
         self.engine.bodies.close();
-        self.claim.lock().unwrap_or_else(PoisonError::into_inner).take().is_some()
+        self.claims().take().is_some()
     }
 
     /// Stops the jobs: no new run begins from here on, and those that are on have `grace` to end. Leadership is kept: give
