@@ -120,7 +120,7 @@ pub enum TickOp {
         /// What tells this schedule from another one: its expression and zone. Cut to [`TickOp::LONGEST`] bytes.
         schedule: String,
         /// The last tick of the job that this process knows to have been claimed; for a record that has vanished. Only a
-        /// claim that [vouches](TickClaim::vouch) may run ticks between it and now.
+        /// claim that [vouches](TickClaim::vouch), or one with delivery at least once, may run ticks between it and now.
         known: Option<i64>,
     },
     /// Tell the record. Asked for all jobs of a group when its lease was won.

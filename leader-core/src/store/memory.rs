@@ -1,23 +1,25 @@
 //! A store in this process's memory.
 
 mod locks;
+mod ticks;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use self::locks::Locks;
+use self::ticks::Ledger;
 use super::rules::{Acquisition, Change, Moment, Record, decide, wall_clock};
 use super::{
     Announcer, Answer, Answers, Batch, Command, Guarantees, LeaseStore, LockAnswer, LockAnswers, LockBatch,
-    LockCommand, LockOwner, Session, StoreFuture,
+    LockCommand, LockOwner, Session, StoreFuture, TickAnswer, TickAnswers, TickBatch, TickCommand,
 };
 use crate::clock::{BootInstant, Clock};
 use crate::group::GroupName;
 use crate::identity::Incarnation;
 use crate::lease::Term;
 
-/// Leases and locks in the memory of this process: for tests, and for programs that run once.
+/// Leases, locks and the ledger of ticks in the memory of this process: for tests, and for programs that run once.
 ///
 /// Clones share them, as instances share a server. It never forgets, so nobody is ever quarantined.
 ///
@@ -44,6 +46,7 @@ struct Shared {
     sessions: Sessions,
     leases: HashMap<GroupName, Lease>,
     locks: Locks,
+    ledger: Ledger,
 }
 
 /// A group's record, and when the lease in it ends.
@@ -62,7 +65,8 @@ impl MemoryStore {
         Self { name: "".into(), clock: Clock::Boot, shared: Arc::default() }
     }
 
-    /// An empty store whose leases and locks run out by this clock.
+    /// An empty store whose leases and locks run out by this clock, and whose ticks are due by it: the boot counts as the
+    /// 1,000,000,000th second since 1970.
     #[cfg(feature = "testing")]
     #[must_use]
     pub fn with_clock(clock: crate::testing::ManualClock) -> Self {
@@ -76,6 +80,15 @@ impl MemoryStore {
         let mut stores = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
         let store = stores.entry(name.to_owned());
         store.or_insert_with(|| Self { name: name.into(), ..Self::new() }).clone()
+    }
+
+    /// By which ticks are due, in microseconds since 1970.
+    fn wall_us(&self) -> u64 {
+        #[cfg(feature = "testing")]
+        if let Clock::Manual(clock) = &self.clock {
+            return 1_000_000_000_000_000 + clock.now().as_nanos() / 1000;
+        }
+        wall_clock().get()
     }
 
     fn shared(&self) -> MutexGuard<'_, Shared> {
@@ -134,6 +147,14 @@ impl LeaseStore for MemoryStore {
         })
     }
 
+    fn execute_ticks(&self, batch: TickBatch) -> StoreFuture<'_, TickAnswers> {
+        Box::pin(async move {
+            let mut shared = self.shared();
+            let (now, now_us) = (self.clock.now(), self.wall_us());
+            Ok(batch.commands.iter().map(|command| Ok(shared.execute_tick(command, now, now_us))).collect())
+        })
+    }
+
     fn disconnect(&self, incarnation: Incarnation) -> StoreFuture<'_, ()> {
         Box::pin(async move {
             let shared = &mut *self.shared();
@@ -171,6 +192,12 @@ impl Shared {
 
     fn execute_lock(&mut self, command: &LockCommand, now: BootInstant, wall: Term) -> LockAnswer {
         self.locks.execute(command, now, wall, |owner| tell_free(&self.sessions, owner))
+    }
+
+    fn execute_tick(&mut self, command: &TickCommand, now: BootInstant, now_us: u64) -> TickAnswer {
+        let lease = self.leases.get(&command.group).filter(|lease| now < lease.until);
+        let last = lease.and_then(|lease| lease.record.last.as_ref()).filter(|last| !last.released);
+        self.ledger.execute(command, last.map(|last| (&last.holder, last.term)), now, now_us)
     }
 
     fn announce(&self, release: &Command) {

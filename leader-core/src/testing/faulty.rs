@@ -1,6 +1,7 @@
 //! A store that fails on command, and counts.
 
 mod locks;
+mod ticks;
 
 use std::fmt;
 use std::future::pending;
@@ -15,7 +16,7 @@ use crate::error::StoreError;
 use crate::identity::Incarnation;
 use crate::store::{
     Announcer, Answers, Batch, Command, Examination, Guarantees, LeaseStore, LockAnswers, LockBatch, LockCommand,
-    Session, StoreFuture,
+    Session, StoreFuture, TickAnswers, TickBatch, TickCommand,
 };
 
 /// What goes wrong with a call.
@@ -69,6 +70,7 @@ struct State {
     calls: watch::Sender<u64>,
     commands: AtomicU64,
     lock_calls: watch::Sender<u64>,
+    tick_calls: watch::Sender<u64>,
 }
 
 struct Rule {
@@ -83,6 +85,7 @@ enum About {
     All,
     Leases(Box<dyn Fn(&Command) -> bool + Send>),
     Locks(Box<dyn Fn(&LockCommand) -> bool + Send>),
+    Ticks(Box<dyn Fn(&TickCommand) -> bool + Send>),
 }
 
 impl FaultyStore {
@@ -102,11 +105,12 @@ impl FaultyStore {
             calls: watch::Sender::new(0),
             commands: AtomicU64::new(0),
             lock_calls: watch::Sender::new(0),
+            tick_calls: watch::Sender::new(0),
         };
         Self { inner, state: Arc::new(state) }
     }
 
-    /// Every call from now on has this fault, of leases or of locks, until [`heal`](Self::heal).
+    /// Every call from now on has this fault, of leases, locks or ticks, until [`heal`](Self::heal).
     pub fn inject(&self, fault: Fault) {
         self.add(fault, About::All, None);
     }
@@ -181,7 +185,7 @@ fn is_about_lease(about: &About, command: &Command) -> bool {
     match about {
         About::All => true,
         About::Leases(about) => about(command),
-        About::Locks(_) => false,
+        About::Locks(_) | About::Ticks(_) => false,
     }
 }
 
@@ -244,6 +248,10 @@ impl LeaseStore for FaultyStore {
 
     fn execute_locks(&self, batch: LockBatch) -> StoreFuture<'_, LockAnswers> {
         Box::pin(self.try_locks(batch))
+    }
+
+    fn execute_ticks(&self, batch: TickBatch) -> StoreFuture<'_, TickAnswers> {
+        Box::pin(self.try_ticks(batch))
     }
 
     /// Without a fault of its own.

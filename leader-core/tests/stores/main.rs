@@ -7,6 +7,7 @@ mod files;
 mod fresh;
 mod locks;
 mod party;
+mod ticks;
 mod worker;
 
 use std::sync::Arc;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use leader_core::{Reclaim, RenewalFailure};
 use leader_tests::model::{search, searches};
 use leader_tests::script::compare::first_difference;
+use leader_tests::script::ledger;
 use leader_tests::sim::{Report, Settings, StoreKind, Variant, run, run_many};
 use lexopt::prelude::*;
 
@@ -34,8 +35,8 @@ cargo run --release -p leader-tests --bin simulate -- [OPTIONS]
                      deadline-from-reply, wall-clock, no-guard, no-deadline, renew-by-value, late-reply,
                      no-quarantine, one-quarantine, forget-older, no-until
   --exhaustive       no simulation, but every interleaving of two instances within bounds, one scenario after another
-  --compare N        no simulation, but the Redis store's script beside the model of its rules, in N courses of events by
-                     chance, from the first seed on
+  --compare N        no simulation, but the Redis store's scripts, for leases and for the ledger, beside the model of their
+                     rules, in N courses of events by chance, from the first seed on
   --patience S       ends each exhaustive search after so many seconds (default 120)
   --jobs N           threads (default: all)
   --json             the report as JSON
@@ -169,17 +170,25 @@ fn simulate(arguments: &Arguments) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// The script beside the model.
+/// The scripts beside the model.
 fn compare(seed: u64, courses: u64) -> ExitCode {
-    let begun = Instant::now();
-    let (difference, answers) = first_difference(seed..seed + courses, None, None);
-    for (name, count) in &answers {
-        println!("{count:10}  {name}");
+    let seeds = || seed..seed + courses;
+    let mut code = ExitCode::SUCCESS;
+    let leases = |seeds| first_difference(seeds, None, None);
+    let ticks = |seeds| ledger::first_difference(seeds, None);
+    for (what, compare) in [("leases", &leases as &dyn Fn(_) -> _), ("ledger", &ticks)] {
+        let begun = Instant::now();
+        let (difference, answers) = compare(seeds());
+        for (name, count) in &answers {
+            println!("{count:10}  {name}");
+        }
+        println!("{:10}  commands ({what}), {:.1} s", answers.values().sum::<u64>(), begun.elapsed().as_secs_f64());
+        if let Some(difference) = difference {
+            println!("\n{difference}");
+            code = ExitCode::FAILURE;
+        }
     }
-    println!("{:10}  commands, {:.1} s", answers.values().sum::<u64>(), begun.elapsed().as_secs_f64());
-    let Some(difference) = difference else { return ExitCode::SUCCESS };
-    println!("\n{difference}");
-    ExitCode::FAILURE
+    code
 }
 
 /// The large exhaustive searches.

@@ -3,6 +3,7 @@
 pub mod compare;
 pub mod course;
 mod interpreter;
+pub mod ledger;
 pub mod server;
 
 use std::time::Duration;

@@ -116,6 +116,7 @@ impl Server {
             "PEXPIRE" => (2, 3),
             "PUBLISH" => (2, 2),
             "INFO" => (0, usize::MAX),
+            "LRANGE" | "LTRIM" => (3, 3),
             "DEL" => (1, usize::MAX),
             "SET" | "HMGET" | "RPUSH" => (2, usize::MAX),
             "HSET" => (3, usize::MAX),
@@ -127,7 +128,7 @@ impl Server {
         if self.troubles.denied.contains(&name.as_str()) {
             return Err("ERR The user executing the script can't run this command or subcommand".to_owned());
         }
-        if ["SET", "PEXPIRE", "PERSIST", "DEL", "HSET", "RPUSH"].contains(&name.as_str()) {
+        if ["SET", "PEXPIRE", "PERSIST", "DEL", "HSET", "RPUSH", "LTRIM"].contains(&name.as_str()) {
             if self.troubles.replica {
                 return Err("READONLY You can't write against a read only replica.".to_owned());
             }
@@ -213,8 +214,31 @@ impl Server {
                 list.extend_from_slice(values);
                 Reply::Integer(list.len() as i64)
             }
+            ("LRANGE", [key, from, to]) => {
+                let list = self.list(key)?;
+                let range = range(list.len(), from, to)?;
+                Reply::List(list[range].iter().map(|value| Reply::Text(value.clone())).collect())
+            }
+            ("LTRIM", [key, from, to]) => {
+                let list = self.list(key)?;
+                let kept = list[range(list.len(), from, to)?].to_vec();
+                match self.entry(key) {
+                    Some(_) if kept.is_empty() => drop(self.delete(key)),
+                    Some(entry) => entry.value = Value::List(kept),
+                    None => {}
+                }
+                Reply::Done
+            }
             _ => unimplemented!("{name} {rest:?}: the script does not use it so"),
         })
+    }
+
+    fn list(&mut self, key: &str) -> Result<Vec<String>, String> {
+        match self.entry(key) {
+            None => Ok(Vec::new()),
+            Some(Entry { value: Value::List(list), .. }) => Ok(list.clone()),
+            Some(_) => Err(WRONG_TYPE.to_owned()),
+        }
     }
 
     fn set(&mut self, key: &str, value: &str, options: &[String]) -> Result<Reply, String> {
@@ -258,4 +282,15 @@ impl Server {
         self.entry(key);
         &mut self.keys.0.entry(key.to_owned()).or_insert(Entry { value, end: None }).value
     }
+}
+
+/// The places that are meant, of which negative ones count from the end.
+fn range(length: usize, from: &str, to: &str) -> Result<std::ops::Range<usize>, String> {
+    let place = |text: &str| {
+        let number: i64 = text.parse().map_err(|_| NO_INTEGER)?;
+        Ok::<_, String>(if number < 0 { number + length as i64 } else { number })
+    };
+    let (from, to) = (place(from)?.max(0) as usize, (place(to)? + 1).max(0) as usize);
+    let from = from.min(length);
+    Ok(from..to.min(length).max(from))
 }

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leader_core::store::RedisStore;
-use leader_core::testing::conformance;
+use leader_core::testing::{conformance, redis_script};
 use leader_core::{BootInstant, Elector, FreshStore};
 use leader_tests::process::eventually;
 use leader_tests::redis::RedisServer;
+use leader_tests::script::PREFIX;
 
 use crate::config;
 
@@ -27,6 +28,11 @@ fn rules_for_locks() -> Vec<String> {
     line.split(' ').skip(3).map(ToOwned::to_owned).collect()
 }
 
+/// Those for the ledger of ticks, which come on top.
+fn rules_for_ticks() -> Vec<String> {
+    redis_script::tick_permissions(PREFIX).split(' ').map(ToOwned::to_owned).collect()
+}
+
 /// A user `leader` with these rights, and the URL for it.
 fn user(redis: &RedisServer, rules: &[String]) -> String {
     let mut command = vec!["ACL", "SETUSER", "leader", "reset", "on", ">s3cr3t"];
@@ -38,7 +44,7 @@ fn user(redis: &RedisServer, rules: &[String]) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_rights_in_the_readme_are_enough() {
     let Some(redis) = RedisServer::start(&[]) else { return };
-    let url = user(&redis, &[rules(), rules_for_locks()].concat());
+    let url = user(&redis, &[rules(), rules_for_locks(), rules_for_ticks()].concat());
     conformance(|| Arc::new(RedisStore::new(&url).unwrap().fresh_store(FreshStore::Trust))).await;
     let refused: Vec<redis::Value> = redis.command(&["ACL", "LOG"]);
     assert!(refused.is_empty(), "{refused:?}");

@@ -54,6 +54,14 @@ pub enum HistoryEvent {
     },
 }
 
+impl HistoryEvent {
+    /// As it is when it was written and read again.
+    pub(in crate::store) fn as_kept(&self) -> Self {
+        let written = line(&HistoryEntry { at_us: 0, event: self.clone() });
+        entry(&written).map_or_else(|| self.clone(), |entry| entry.event)
+    }
+}
+
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -119,12 +127,15 @@ pub(in crate::store) fn texts(event: &HistoryEvent) -> (&'static str, String) {
             let tick = tick.map_or_else(|| "-".to_owned(), |tick| second(tick).to_string());
             ("e", format!("{tick} {} {}", end.figures(), cut(&end.message)))
         }
-        HistoryEvent::Missed(Missed { from, count, reason }) => {
-            ("m", format!("{} {count} {}", second(*from), cut(reason)))
-        }
+        HistoryEvent::Missed(missed) => ("m", self::missed(missed)),
         HistoryEvent::Manual { instance, end } => ("r", format!("{} {instance} {}", end.figures(), cut(&end.message))),
         HistoryEvent::GaveUp { tick, attempts } => ("x", format!("{} {attempts}", second(*tick))),
     }
+}
+
+/// The second text of ticks that were missed.
+pub(in crate::store) fn missed(Missed { from, count, reason }: &Missed) -> String {
+    format!("{} {count} {}", second(*from), cut(reason))
 }
 
 /// The line of an entry.

@@ -84,14 +84,18 @@ impl Seen<'_> {
         second(i64::try_from(self.now_us / 1_000_000).unwrap_or(i64::MAX))
     }
 
-    /// Up to which tick claims may have been forgotten that came after the one that the record tells of.
     fn floor(&self, record: &Record) -> i64 {
-        if record.server == self.identity { 0 } else { record.since.max(self.lost.unwrap_or(self.now())) }
+        floor(record, self.identity, self.lost.unwrap_or(self.now()))
     }
 
     fn told(&self, record: &Record) -> super::JobRecord {
         record.told(self.floor(record), self.left, self.now_us)
     }
+}
+
+/// Up to which tick claims may have been forgotten that came after the one that the record tells of.
+pub(in crate::store) fn floor(record: &Record, identity: &str, lost: i64) -> i64 {
+    if record.server == identity { 0 } else { record.since.max(lost) }
 }
 
 /// Decides about one command. A history is for the store to tell.
@@ -340,9 +344,9 @@ fn over(record: Record, tick: i64, attempts: u32) -> Decision {
 }
 
 /// The longest slot: a day.
-const LONGEST_SLOT_US: u64 = 86_400_000_000;
+pub(in crate::store) const LONGEST_SLOT_US: u64 = 86_400_000_000;
 
-fn micros(duration: Duration) -> u64 {
+pub(in crate::store) fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 

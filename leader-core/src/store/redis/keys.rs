@@ -2,6 +2,7 @@
 
 use crate::group::GroupName;
 use crate::identity::Incarnation;
+use crate::store::JobName;
 
 /// What the names begin with.
 #[derive(Debug, Clone)]
@@ -22,6 +23,16 @@ impl Keys {
     /// The record beside the lease, in the same slot of a cluster: the braces are what that is computed from.
     pub(super) fn record(&self, group: &GroupName) -> String {
         format!("{{{}{group}}}:term", self.prefix)
+    }
+
+    /// The record of a job, in the slot of its group's lease. Names have neither colons nor braces: it is no other's.
+    pub(super) fn job(&self, group: &GroupName, job: &JobName) -> String {
+        format!("{{{}{group}}}:job:{job}", self.prefix)
+    }
+
+    /// The history of a job.
+    pub(super) fn runs(&self, group: &GroupName, job: &JobName) -> String {
+        format!("{{{}{group}}}:runs:{job}", self.prefix)
     }
 
     /// Where releases are announced.
@@ -61,5 +72,11 @@ impl Keys {
             "{leases} {records} resetchannels {channels} -@all +eval +evalsha +script|load +get +set +pexpire +persist \
              +del +hset +hmget +pttl +time +info +ping +client|id +select +publish +subscribe"
         )
+    }
+
+    /// The same for the ledger of ticks, on top.
+    #[allow(clippy::unused_self, reason = "as for the others: it is about these keys")]
+    pub(super) fn tick_permissions(&self) -> &'static str {
+        "+rpush +ltrim +lrange"
     }
 }

@@ -18,6 +18,7 @@ mod session;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+mod ticks;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -32,13 +33,17 @@ use self::keys::Keys;
 use self::locks::LockKeys;
 use self::script::Common;
 use self::session::Session;
-use super::{Answers, Batch, Command, Examination, Guarantees, LeaseStore, LockAnswers, LockBatch, StoreFuture};
+use super::{
+    Answers, Batch, Command, Examination, Guarantees, LeaseStore, LockAnswers, LockBatch, StoreFuture, TickAnswers,
+    TickBatch,
+};
 use crate::config::{FreshStore, StoreOptions};
 use crate::doctor::Finding;
 use crate::error::{ConfigError, StoreError, StoreUrlError};
 use crate::identity::Incarnation;
 
-/// Leases and locks in a Redis server, for instances on any number of hosts (feature `redis`, on by default). Redis 6.2 or newer.
+/// Leases, locks and the ledger of ticks in a Redis server, for instances on any number of hosts (feature `redis`, on by
+/// default). Redis 6.2 or newer.
 ///
 /// Each elector has a connection for its commands and one that listens to announced releases, in its own thread. A connection
 /// that fails is replaced, and no command is ever sent twice.
@@ -56,11 +61,14 @@ use crate::identity::Incarnation;
 ///   lost a lock gives it to whoever asks next, and the older owner learns that with its next renewal: the token tells who was
 ///   first. Nothing stays of a lock that is free, so if the server's clock was set back, a token can be smaller than an earlier
 ///   one that no elector which asks has seen: what compares tokens then refuses, until the clock has caught up.
+/// - So has the ledger of ticks. Its keys: `{leader:<group>}:job:<name>` is the record of a job, a hash, and
+///   `{leader:<group>}:runs:<name>` its history, a list of the last 120 lines; neither expires. Ticks that were claimed before
+///   the server lost its memory count as claimed, unless the leader that claimed them leads all the time.
 /// - If instances have different ttls, tell all of them the largest:
 ///   [`Config::shortest_quarantine`](crate::Config::shortest_quarantine).
 /// - Limits: a jump of the server's own clock can give two leaders until the older one's next renew. If that clock was set back
-///   while the server lost its memory, and the only instance that knew the last term is silent, a term can come twice.
-///   Two servers that both take writes for one name have a leader each.
+///   while the server lost its memory, and the only instance that knew the last term is silent, a term can come twice, and so
+///   can a tick. Two servers that both take writes for one name have a leader each.
 ///
 /// ```
 /// use leader_core::store::{LeaseStore, RedisStore};
@@ -84,6 +92,7 @@ struct Inner {
     sessions: Sessions,
     lock_keys: LockKeys,
     lock_sessions: Sessions,
+    tick_sessions: Sessions,
 }
 
 type Sessions = Arc<Mutex<HashMap<Incarnation, Arc<Session>>>>;
@@ -109,6 +118,7 @@ impl RedisStore {
             sessions: Sessions::default(),
             lock_keys: LockKeys::new(&options.lock_prefix),
             lock_sessions: Sessions::default(),
+            tick_sessions: Sessions::default(),
         })))
     }
 
@@ -172,6 +182,11 @@ impl RedisStore {
     fn lock_sessions(&self) -> MutexGuard<'_, HashMap<Incarnation, Arc<Session>>> {
         // As above.
         self.0.lock_sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tick_sessions(&self) -> MutexGuard<'_, HashMap<Incarnation, Arc<Session>>> {
+        // As above.
+        self.0.tick_sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn error(&self, failure: Failure, attempted: &str, timeout: Duration) -> StoreError {
@@ -248,11 +263,12 @@ impl LeaseStore for RedisStore {
             let (incarnation, timeout) = (session.candidate.incarnation, session.timeout);
             let inner = &*self.0;
             let (client, script) = (Arc::clone(&inner.client), Arc::clone(&inner.script));
-            let beside = || {
+            let beside = |script: &str| {
                 let (client, announcer) = (Arc::clone(&inner.client), session.announcer.clone());
-                Arc::new(Session::beside(client, locks::TEXT.into(), announcer, timeout))
+                Arc::new(Session::beside(client, script.into(), announcer, timeout))
             };
-            self.lock_sessions().entry(incarnation).or_insert_with(beside);
+            self.lock_sessions().entry(incarnation).or_insert_with(|| beside(locks::TEXT));
+            self.tick_sessions().entry(incarnation).or_insert_with(|| beside(ticks::TEXT));
             // An attempt that takes longer than a call may goes on: the next call finds what has become of it.
             let session = Arc::clone(
                 self.sessions()
@@ -272,6 +288,10 @@ impl LeaseStore for RedisStore {
 
     fn execute_locks(&self, batch: LockBatch) -> StoreFuture<'_, LockAnswers> {
         Box::pin(async move { self.execute_lock_commands(&batch.commands, batch.timeout).await })
+    }
+
+    fn execute_ticks(&self, batch: TickBatch) -> StoreFuture<'_, TickAnswers> {
+        Box::pin(async move { self.execute_tick_commands(&batch.commands, batch.timeout).await })
     }
 
     fn examine(&self, examination: Examination) -> StoreFuture<'_, Vec<Finding>> {
@@ -294,7 +314,7 @@ impl LeaseStore for RedisStore {
     fn disconnect(&self, incarnation: Incarnation) -> StoreFuture<'_, ()> {
         Box::pin(async move {
             let sessions = (self.sessions().remove(&incarnation), self.lock_sessions().remove(&incarnation));
-            drop(sessions);
+            drop((sessions, self.tick_sessions().remove(&incarnation)));
             Ok(())
         })
     }

@@ -1,11 +1,13 @@
-//! The script by itself, and with a rule left out on purpose, for simulations and models.
+//! The scripts by themselves, and that of leases with a rule left out on purpose, for simulations and models.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use super::keys::Keys;
 use super::script::Common;
-use crate::store::{Answer, Command};
+use super::ticks::script as ticks;
+use crate::group::GroupName;
+use crate::store::{Answer, Command, JobName, TickAnswer, TickCommand};
 
 pub use super::connection::Reply;
 
@@ -25,6 +27,28 @@ pub fn answers(reply: Reply, commands: usize) -> Vec<Result<Answer, String>> {
     super::script::answers(reply, commands)
 }
 
+/// The script that executes a batch of commands to the ledger.
+pub const TICK_TEXT: &str = ticks::TEXT;
+
+/// What follows that script's name in a call.
+#[must_use]
+pub fn tick_arguments(commands: &[TickCommand], prefix: &str) -> Vec<String> {
+    ticks::arguments(commands, &Keys::new(prefix))
+}
+
+/// The answers of a call of it; each is one, or an error for that command alone.
+#[must_use]
+pub fn tick_answers(reply: Reply, commands: usize) -> Vec<Result<TickAnswer, String>> {
+    ticks::answers(reply, commands)
+}
+
+/// The keys of a job's record and of its history.
+#[must_use]
+pub fn job_keys(group: &GroupName, job: &JobName, prefix: &str) -> [String; 2] {
+    let keys = Keys::new(prefix);
+    [keys.job(group, job), keys.runs(group, job)]
+}
+
 /// What a quarantine's reason means that the script calls `server`, `record` or `lease`.
 #[must_use]
 pub fn reason(code: &str) -> &'static str {
@@ -35,6 +59,12 @@ pub fn reason(code: &str) -> &'static str {
 #[must_use]
 pub fn permissions(prefix: &str) -> String {
     Keys::new(prefix).permissions()
+}
+
+/// What it must be allowed to for the ledger, on top.
+#[must_use]
+pub fn tick_permissions(prefix: &str) -> String {
+    Keys::new(prefix).tick_permissions().to_owned()
 }
 
 /// A rule of the script that is broken on purpose.
@@ -85,6 +115,62 @@ impl Flaw {
     }
 }
 
+/// A rule of the ledger's script that is broken on purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
+pub enum TickFlaw {
+    /// A claim whose answer was lost is another claim when it is repeated.
+    NoNonce,
+    /// A claim that comes late acts all the same.
+    NoNotAfter,
+    /// Whoever holds the lease under any term claims.
+    AnyTerm,
+    /// A run holds nobody, unless it is taken over.
+    NoSlot,
+    /// A slow walker runs what another one has passed by.
+    NoExpect,
+    /// A tick is claimed two seconds before it is due.
+    Tolerance,
+    /// What may have been forgotten is run.
+    NoFloor,
+    /// What was given back before the memory was lost is run.
+    OldReturns,
+}
+
+impl TickFlaw {
+    /// All.
+    pub const ALL: [Self; 8] = [
+        Self::NoNonce,
+        Self::NoNotAfter,
+        Self::AnyTerm,
+        Self::NoSlot,
+        Self::NoExpect,
+        Self::Tolerance,
+        Self::NoFloor,
+        Self::OldReturns,
+    ];
+
+    /// `script` with this rule broken.
+    ///
+    /// # Panics
+    /// If the line that the rule is in does not stand in it, exactly once.
+    #[must_use]
+    pub fn in_script(self, script: &str) -> String {
+        let (rule, broken) = match self {
+            Self::NoNonce => ("if open and open.nonce == command.nonce then", "if false then"),
+            Self::NoNotAfter => ("if now_us > command.not_after then", "if false then"),
+            Self::AnyTerm => ("or group[1] ~= command.term or group[2] ~= command.incarnation then", "then"),
+            Self::NoSlot => ("if open and exclusive then", "if open and command.at_least_once then"),
+            Self::NoExpect => ("if job.last > command.expect then", "if false then"),
+            Self::Tolerance => ("if due > now_us then", "if due > now_us + 2000000 then"),
+            Self::NoFloor => ("floor = math.max(job.since, lost)", "floor = 0"),
+            Self::OldReturns => ("if job.server == name or command.at_least_once then", "if true then"),
+        };
+        assert_eq!(script.matches(rule).count(), 1, "{self:?}: `{rule}` must be in the script, once");
+        script.replacen(rule, broken, 1)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,6 +179,9 @@ mod tests {
     fn each_flaw_hits_a_line_of_its_own_rule() {
         for flaw in Flaw::ALL {
             assert_ne!(flaw.in_script(TEXT), TEXT, "{flaw:?}");
+        }
+        for flaw in TickFlaw::ALL {
+            assert_ne!(flaw.in_script(TICK_TEXT), TICK_TEXT, "{flaw:?}");
         }
     }
 }

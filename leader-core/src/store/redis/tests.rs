@@ -7,6 +7,7 @@ mod locks;
 pub(crate) mod proxy;
 pub(crate) mod server;
 mod subscriptions;
+mod ticks;
 #[cfg(feature = "redis-tls")]
 mod tls;
 

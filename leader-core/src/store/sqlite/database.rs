@@ -14,7 +14,7 @@ use super::host::Host;
 use super::life::{self, Resident};
 use super::locks;
 use super::row::{Suspicion, groups_of};
-use super::schema;
+use super::{schema, ticks};
 use crate::clock::BootInstant;
 use crate::config::FreshStore;
 
@@ -24,6 +24,8 @@ pub(super) struct Database {
     connection: Connection,
     files: Files,
     locks: PathBuf,
+    /// Which file it is, as the ledger tells files apart.
+    identity: String,
 }
 
 /// How much a commit survives.
@@ -78,9 +80,11 @@ impl Database {
         write_ahead(&connection, deadline)?;
         if empty {
             create(&mut connection, deadline)?;
-        } else if schema::lacks_locks(&connection)? {
-            add_locks(&mut connection, deadline)?;
+        } else if schema::lacks_tables(&connection)? {
+            add_tables(&mut connection, deadline)?;
         }
+        let identity = ticks::identity(place.real(), id);
+        ticks::note_file(&mut connection, &identity)?;
         let residents = life::census(&locks).map_err(folder)?;
         // A new file, an old copy: whoever lives by another file may hold leases that this one knows nothing of. Everybody
         // who opens it looks for himself, before his first command. Who starts at the same time uses the same file.
@@ -90,12 +94,17 @@ impl Database {
         }
         tidy(&connection, residents)?;
         let files = Files::note(place, id).map_err(Failure::moved)?;
-        Ok(Self { connection, files, locks })
+        Ok(Self { connection, files, locks, identity })
     }
 
     /// Which file it is.
     pub(super) fn id(&self) -> FileId {
         self.files.database()
+    }
+
+    /// Which file it is, as the ledger tells files apart.
+    pub(super) fn identity(&self) -> &str {
+        &self.identity
     }
 
     /// The folder of the life locks and the doorbell.
@@ -204,11 +213,11 @@ fn create(connection: &mut Connection, deadline: BootInstant) -> Result<(), Fail
     Ok(transaction.commit()?)
 }
 
-/// Locks came later than leases: a file may have been made without them.
-fn add_locks(connection: &mut Connection, deadline: BootInstant) -> Result<(), Failure> {
+/// Locks and the ledger came later than leases: a file may have been made without them.
+fn add_tables(connection: &mut Connection, deadline: BootInstant) -> Result<(), Failure> {
     wait_at_most(connection, deadline)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    locks::create(&transaction)?;
+    schema::add(&transaction)?;
     Ok(transaction.commit()?)
 }
 

@@ -21,6 +21,7 @@ mod life;
 mod locks;
 mod row;
 mod schema;
+mod ticks;
 mod transaction;
 mod verdict;
 mod witness;
@@ -35,13 +36,15 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use self::worker::{Call, Job};
-use super::{Answers, Batch, Guarantees, LeaseStore, LockAnswers, LockBatch, Session, StoreFuture};
+use super::{
+    Answers, Batch, Guarantees, LeaseStore, LockAnswers, LockBatch, Session, StoreFuture, TickAnswers, TickBatch,
+};
 use crate::clock::BootInstant;
 use crate::config::FreshStore;
 use crate::error::StoreError;
 use crate::identity::Incarnation;
 
-/// Leases and locks in an SQLite file, for the instances of one host (feature `sqlite`, on by default, Unix only).
+/// Leases, locks and the ledger of ticks in an SQLite file, for the instances of one host (feature `sqlite`, on by default, Unix only).
 ///
 /// The file is created if it is missing, with a folder `<file>-locks` beside it that belongs to it: removing that
 /// folder while instances run takes from them the proof that others are alive or dead. Both must be on a local disk, and
@@ -52,7 +55,11 @@ use crate::identity::Incarnation;
 ///   only stands still loses its lease when it runs out. Where the system gives no watch on files
 ///   (`fs.inotify.max_user_instances` on Linux), a release is noticed when the lease would have ended.
 /// - Those of a process that has ended are free at once, locks too; nothing stays of a lock that was given back.
-/// - Every acquisition is synced to the disk, so that terms do not fall after a power failure; renewals are not.
+/// - Every acquisition is synced to the disk, so that terms do not fall after a power failure, and so is every claim of a
+///   tick; renewals are not.
+/// - A tick is due by the host's wall clock. A backup that is put in place of the file may have forgotten claims: ticks up to
+///   then count as claimed. It is known by its inode and time of creation, so put it there by a rename, or by a copy after the
+///   old one was removed; one that is written *over* the old file is taken for it.
 /// - A file that was created or put in place while instances live by another one, which stood here before, is trusted after
 ///   one ttl: they may still lead. (Not if the folder of locks was removed with it: then stop all instances first.)
 /// - A full disk passes by itself when there is room again. A file that is read-only, replaced, damaged, another
@@ -178,6 +185,10 @@ impl LeaseStore for SqliteStore {
 
     fn execute_locks(&self, batch: LockBatch) -> StoreFuture<'_, LockAnswers> {
         Box::pin(self.ask(batch.timeout, "lock commands on", |call| Job::ExecuteLocks(batch, call)))
+    }
+
+    fn execute_ticks(&self, batch: TickBatch) -> StoreFuture<'_, TickAnswers> {
+        Box::pin(self.ask(batch.timeout, "commands to the ledger on", |call| Job::ExecuteTicks(batch, call)))
     }
 
     fn disconnect(&self, incarnation: Incarnation) -> StoreFuture<'_, ()> {

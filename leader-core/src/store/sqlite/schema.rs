@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-use super::locks;
+use super::{locks, ticks};
 
 /// Stands in the file's header, so that nobody's database is taken for ours: `Ledr` in ASCII.
 const APPLICATION_ID: i32 = 0x4c65_6472;
@@ -39,9 +39,16 @@ pub(super) fn kind(db: &Connection) -> rusqlite::Result<Kind> {
     })
 }
 
-/// Whether the file was written by a version without locks.
-pub(super) fn lacks_locks(db: &Connection) -> rusqlite::Result<bool> {
-    db.query_row("SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'lock')", [], |row| row.get(0))
+/// Whether the file was written by a version without locks, or without the ledger.
+pub(super) fn lacks_tables(db: &Connection) -> rusqlite::Result<bool> {
+    let count = "SELECT count(*) < 2 FROM sqlite_schema WHERE name IN ('lock', 'job_file')";
+    db.query_row(count, [], |row| row.get(0))
+}
+
+/// Creates what later versions have added, unless it is there.
+pub(super) fn add(db: &Connection) -> rusqlite::Result<()> {
+    locks::create(db)?;
+    ticks::create(db)
 }
 
 /// Creates the tables, inside the caller's transaction.
@@ -71,7 +78,7 @@ pub(super) fn create(db: &Connection) -> rusqlite::Result<()> {
             clock TEXT NOT NULL
          ) STRICT;",
     )?;
-    locks::create(db)?;
+    add(db)?;
     db.pragma_update(None, "application_id", APPLICATION_ID)?;
     db.pragma_update(None, "user_version", VERSION)
 }
@@ -95,7 +102,9 @@ mod tests {
         let db = Connection::open_in_memory().unwrap();
         create(&db).unwrap();
         assert_eq!(kind(&db).unwrap(), Kind::Ours);
-        assert!(!lacks_locks(&db).unwrap());
+        assert!(!lacks_tables(&db).unwrap());
+        db.execute_batch("DROP TABLE job_file").unwrap();
+        assert!(lacks_tables(&db).unwrap());
         db.pragma_update(None, "user_version", VERSION + 1).unwrap();
         assert_eq!(kind(&db).unwrap(), Kind::Newer(VERSION + 1));
     }

@@ -20,14 +20,16 @@ use super::files::FileId;
 use super::life::Life;
 use super::locks::{self, Executed, Eyes, LockWitness};
 use super::row::{groups_of, released};
-use super::transaction;
 use super::witness::Witness;
+use super::{ticks, transaction};
 use crate::clock::BootInstant;
 use crate::config::FreshStore;
 use crate::error::StoreError;
 use crate::group::GroupName;
 use crate::identity::Incarnation;
-use crate::store::{Announcer, Answer, Answers, Batch, Command, LockAnswers, LockBatch, Op, Session};
+use crate::store::{
+    Announcer, Answer, Answers, Batch, Command, LockAnswers, LockBatch, Op, Session, TickAnswers, TickBatch,
+};
 
 /// What the thread is told.
 #[derive(Debug)]
@@ -38,6 +40,8 @@ pub(super) enum Job {
     Execute(Batch, Call<Answers>),
     /// See [`LeaseStore::execute_locks`](crate::store::LeaseStore::execute_locks).
     ExecuteLocks(LockBatch, Call<LockAnswers>),
+    /// See [`LeaseStore::execute_ticks`](crate::store::LeaseStore::execute_ticks).
+    ExecuteTicks(TickBatch, Call<TickAnswers>),
     /// See [`LeaseStore::disconnect`](crate::store::LeaseStore::disconnect).
     Disconnect(Incarnation, Call<()>),
     /// Another incarnation has ended.
@@ -165,8 +169,13 @@ impl Worker {
                     let answers = answers.map_err(|failure| failure.attempted(attempted));
                     let _ = call.reply.send(answers);
                 }
+                Some(Job::ExecuteTicks(batch, call)) if !call.is_over() => {
+                    let answers = self.execute_ticks(&batch, &call);
+                    let attempted = format!("commands to the ledger on {}", self.address);
+                    let _ = call.reply.send(answers.map_err(|failure| failure.attempted(attempted)));
+                }
                 // Too late: the caller has given up, or is about to.
-                Some(Job::Connect(..) | Job::Execute(..) | Job::ExecuteLocks(..)) => {}
+                Some(Job::Connect(..) | Job::Execute(..) | Job::ExecuteLocks(..) | Job::ExecuteTicks(..)) => {}
                 Some(Job::Disconnect(incarnation, call)) => {
                     self.disconnect(incarnation);
                     let _ = call.reply.send(Ok(()));
@@ -304,6 +313,17 @@ impl Worker {
         }
         tell_free(&self.members, &told);
         bury(database, witness);
+        self.verify()?;
+        Ok(answers)
+    }
+
+    fn execute_ticks(&mut self, batch: &TickBatch, call: &Call<TickAnswers>) -> Result<TickAnswers, Failure> {
+        self.verify()?;
+        let Some(Open { database, lock_witness, .. }) = &mut self.open else {
+            return Err(Failure::permanent("no elector is connected", "connect one first"));
+        };
+        let answers =
+            ticks::execute(database, lock_witness, batch, call).map_err(|failure| database.explain(failure))?;
         self.verify()?;
         Ok(answers)
     }

@@ -2,6 +2,7 @@
 
 mod locks;
 mod party;
+mod ticks;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use crate::lease::Term;
 use crate::store::{Answer, Held, LeaseStore, Op, SameId};
 
 /// Checks every promise of the contract of [`LeaseStore`]; what only a fault can show, such as a quarantine, is for
-/// the store's own tests. If it has locks, their promises are checked, too.
+/// the store's own tests. If it has locks or a ledger, their promises are checked, too.
 ///
 /// `make` returns a new handle on the *same* records, as another instance would have it: another client of the same
 /// server, another connection to the same file. It may be called at any time. The suite uses groups of its own, named at
@@ -54,6 +55,7 @@ pub async fn conformance(make: impl Fn() -> Arc<dyn LeaseStore>) {
     suite.another_incarnation_of_the_same_id_is_left_or_taken().await;
     suite.a_batch_is_answered_in_order_and_each_command_on_its_own().await;
     suite.locks().await;
+    suite.ticks().await;
 }
 
 struct Suite<'a> {

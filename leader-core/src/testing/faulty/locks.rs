@@ -87,7 +87,7 @@ fn is_about_lock(about: &About, command: &LockCommand) -> bool {
     match about {
         About::All => true,
         About::Locks(about) => about(command),
-        About::Leases(_) => false,
+        About::Leases(_) | About::Ticks(_) => false,
     }
 }
 

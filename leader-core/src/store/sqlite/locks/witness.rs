@@ -22,7 +22,13 @@ impl LockWitness {
     }
 
     /// The same, where one owner may have written several things.
-    pub(super) fn seen_in(&mut self, what: &'static str, nonce: u128, change: u64, now: BootInstant) -> BootInstant {
+    pub(in crate::store::sqlite) fn seen_in(
+        &mut self,
+        what: &'static str,
+        nonce: u128,
+        change: u64,
+        now: BootInstant,
+    ) -> BootInstant {
         let (known, since, last) = self.seen.entry((what, nonce)).or_insert((change, now, now));
         if *known != change {
             (*known, *since) = (change, now);
