@@ -33,25 +33,25 @@ const CORRUPT: Duration = Duration::from_secs(60);
 
 /// How a job's course is timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Rules {
+pub struct Rules {
     /// How long a run holds its job without being kept.
-    pub(crate) slot: Duration,
+    pub slot: Duration,
     /// The part of that which the run does not use.
-    pub(crate) guard: Duration,
+    pub guard: Duration,
     /// How long a call of the store may take.
-    pub(crate) operation_timeout: Duration,
+    pub operation_timeout: Duration,
 }
 
 /// What is asked of the ledger; an answer is handed back with its number.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Request {
-    pub(crate) no: u64,
-    pub(crate) op: TickOp,
+pub struct Request {
+    pub no: u64,
+    pub op: TickOp,
 }
 
 /// What there is to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Poll {
+pub enum Poll {
     /// Send this now: slots count from this instant.
     Send(Request),
     /// Come back then, unless something happens before.
@@ -62,7 +62,7 @@ pub(crate) enum Poll {
 
 /// What a course has to tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Notice {
+pub enum Notice {
     /// Begin this run, unless the lease has ended.
     Run(Claimed),
     /// The run of this claim must end: another instance may run the job.
@@ -81,16 +81,16 @@ pub(crate) enum Notice {
 
 /// A run that the ledger permits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Claimed {
-    pub(crate) tick: i64,
-    pub(crate) attempt: u32,
-    pub(crate) nonce: u128,
-    pub(crate) missed: Option<Gap>,
+pub struct Claimed {
+    pub tick: i64,
+    pub attempt: u32,
+    pub nonce: u128,
+    pub missed: Option<Gap>,
 }
 
 /// How a request failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Failure {
+pub enum Failure {
     /// May pass by itself; whether the request was executed is unknown.
     Passing,
     /// Will not pass without somebody's doing.
@@ -142,7 +142,7 @@ struct Outstanding {
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Course {
+pub struct Course {
     schedule: Schedule,
     /// What tells this schedule from another one.
     text: String,
@@ -183,7 +183,7 @@ pub(crate) struct Course {
 }
 
 impl Course {
-    pub(crate) fn new(schedule: Schedule, policy: Policy, seed: u64, rules: Rules) -> Self {
+    pub fn new(schedule: Schedule, policy: Policy, seed: u64, rules: Rules) -> Self {
         let text = format!("{} {}", schedule.expression().trim(), schedule.zone());
         Self {
             schedule,
@@ -214,7 +214,7 @@ impl Course {
     }
 
     /// The group's lease is ours, under this term. Nobody else can have led since the elector's term `unbroken_since`.
-    pub(crate) fn led(&mut self, now: BootInstant, term: Term, unbroken_since: Term) {
+    pub fn led(&mut self, now: BootInstant, term: Term, unbroken_since: Term) {
         if matches!(self.lead, Lead::Loading(known) | Lead::Led(known) if known == term) {
             return;
         }
@@ -226,19 +226,19 @@ impl Course {
     }
 
     /// It is ours no more.
-    pub(crate) fn unled(&mut self) {
+    pub fn unled(&mut self) {
         self.lead = Lead::No;
     }
 
     /// The lease had ended before the body began.
-    pub(crate) fn refused(&mut self, nonce: u128) {
+    pub fn refused(&mut self, nonce: u128) {
         if let Some(run) = self.take_run(nonce) {
             self.give_back(run.nonce, run.tick, false);
         }
     }
 
     /// The body has ended. `cut`: not by itself.
-    pub(crate) fn ended(&mut self, nonce: u128, end: RunEnd, cut: bool) {
+    pub fn ended(&mut self, nonce: u128, end: RunEnd, cut: bool) {
         let Some(run) = self.take_run(nonce) else { return };
         if cut && self.policy.delivery == Delivery::AtLeastOnce {
             self.give_back(run.nonce, run.tick, true);
@@ -248,22 +248,22 @@ impl Course {
     }
 
     /// Whether the ledger has been told how this run ended.
-    pub(crate) fn is_settled(&self, nonce: u128) -> bool {
+    pub fn is_settled(&self, nonce: u128) -> bool {
         self.debts.iter().all(|debt| debt.nonce != nonce) && self.runs.iter().all(|run| run.nonce != nonce)
     }
 
     /// A tick is being claimed.
-    pub(crate) fn is_claiming(&self) -> bool {
+    pub fn is_claiming(&self) -> bool {
         self.claim.is_some()
     }
 
     /// The ledger knows all that there is to know, and no run is on.
-    pub(crate) fn is_quiet(&self) -> bool {
+    pub fn is_quiet(&self) -> bool {
         self.claim.is_none() && self.runs.is_empty() && self.debts.is_empty()
     }
 
     /// A request that has no answer.
-    pub(crate) fn failed(&mut self, now: BootInstant, no: u64, failure: Failure) {
+    pub fn failed(&mut self, now: BootInstant, no: u64, failure: Failure) {
         let Some(sent) = self.outstanding.take_if(|outstanding| outstanding.no == no) else { return };
         if let (Kind::Claim, Some(claim)) = (sent.kind, &mut self.claim) {
             claim.unsure |= failure == Failure::Passing;
@@ -275,7 +275,7 @@ impl Course {
     }
 
     /// Lets time pass, and tells what is to be done. `nonce` makes random numbers; `clock` is missing until the store has answered once.
-    pub(crate) fn poll(
+    pub fn poll(
         &mut self,
         now: BootInstant,
         clock: Option<&StoreClock>,

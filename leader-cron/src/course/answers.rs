@@ -16,7 +16,7 @@ const FENCED: Duration = Duration::from_millis(250);
 
 impl Course {
     /// The ledger answered a request.
-    pub(crate) fn answered(&mut self, now: BootInstant, no: u64, answer: &TickAnswer, notices: &mut Vec<Notice>) {
+    pub fn answered(&mut self, now: BootInstant, no: u64, answer: &TickAnswer, notices: &mut Vec<Notice>) {
         let Some(sent) = self.outstanding.take_if(|outstanding| outstanding.no == no) else { return };
         self.failures = 0;
         let second = i64::try_from(answer.now_us / 1_000_000).unwrap_or(i64::MAX);
