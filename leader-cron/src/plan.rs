@@ -57,6 +57,8 @@ pub enum Reason {
     TooOld,
     /// They are more than are caught up.
     TooMany,
+    /// They may have been run: the store has lost its memory since.
+    Forgotten,
 }
 
 /// What a plan is made of.
@@ -73,6 +75,7 @@ impl fmt::Display for Reason {
         f.write_str(match self {
             Self::Coalesced => "a newer one is run in their place",
             Self::TooOld => "they are older than what the job runs",
+            Self::Forgotten => "the store has lost its memory, and may have forgotten that they were run",
             Self::TooMany => "they are more than are caught up",
         })
     }
@@ -83,11 +86,7 @@ impl Planner<'_> {
     /// `now`, by the store's clock, in microseconds.
     pub fn next(&self, base: i64, now: i64) -> Next {
         let second = now.div_euclid(MICROS);
-        let oldest = match self.policy.missed {
-            Missed::Once | Missed::All => second.saturating_sub(seconds(self.policy.within())).saturating_sub(1),
-            Missed::Skip => second.saturating_sub(PROMPT.saturating_add(seconds(self.policy.jitter))).saturating_sub(1),
-        };
-        let cut = base.max(oldest);
+        let cut = base.max(self.oldest(second));
         let tick = match self.policy.missed {
             Missed::Once => self.newest(cut, second, now),
             Missed::Skip => self.first_due(cut, now),
@@ -100,6 +99,27 @@ impl Planner<'_> {
                 None => Next::Never,
             },
         }
+    }
+
+    /// No tick up to this one is run any more.
+    fn oldest(&self, second: i64) -> i64 {
+        let late = match self.policy.missed {
+            Missed::Once | Missed::All => seconds(self.policy.within()),
+            Missed::Skip => PROMPT,
+        };
+        let jitter = seconds(self.policy.jitter + Duration::from_nanos(999_999_999));
+        second.saturating_sub(late.saturating_add(jitter)).saturating_sub(1)
+    }
+
+    /// Whether a tick is older than what the job runs.
+    pub fn is_too_old(&self, tick: i64, now: i64) -> bool {
+        tick <= self.oldest(now.div_euclid(MICROS))
+    }
+
+    /// The ticks later than `base`, up to `until`.
+    pub fn between(&self, base: i64, until: i64, reason: Reason) -> Option<Gap> {
+        let from = self.schedule.next_after(base).filter(|first| *first <= until)?;
+        Some(Gap { from, count: self.count(base, until, COUNTED), reason })
     }
 
     /// When the run of a tick begins at the earliest. The same for all who ask, so that a hand-over does not begin it anew.

@@ -40,8 +40,8 @@ pub(super) struct Checker {
     /// By job, in order of time.
     pub(super) claims: Vec<Vec<Permitted>>,
     /// What was told about a tick: why it is not run, if it is not that another one has taken its place; and what the
-    /// store's clock showed.
-    pub(super) told: HashMap<Tick, Vec<(Option<Reason>, u64)>>,
+    /// store's clock showed; and the true time.
+    pub(super) told: HashMap<Tick, Vec<(Option<Reason>, u64, u64)>>,
     pub(super) given_up: HashSet<Tick>,
     pub(super) given_back: HashSet<Tick>,
     /// By job: from which second to which one.
@@ -54,14 +54,16 @@ pub(super) struct Checker {
     pub(super) losses: Vec<(u64, u64, i64)>,
     /// When the store's clock was set, and by how much.
     pub(super) steps: Vec<(u64, i64)>,
-    /// By job: when its record began first.
-    pub(super) since: Vec<Option<i64>>,
+    /// True times at which the store may have lost its memory: it became another one, or forgot.
+    pub(super) doubts: Vec<u64>,
+    /// By job: when its record began, each time.
+    pub(super) since: Vec<Vec<i64>>,
 }
 
 impl Checker {
     pub(super) fn new(jobs: usize) -> Self {
         let (claims, pauses) = (vec![Vec::new(); jobs], vec![Vec::new(); jobs]);
-        Self { claims, pauses, since: vec![None; jobs], ..Self::default() }
+        Self { claims, pauses, since: vec![Vec::new(); jobs], ..Self::default() }
     }
 
     pub(super) fn started(&mut self, host: usize, start: u32, store_us: u64) {
@@ -93,7 +95,9 @@ impl Checker {
     ) {
         match (op, &answer.reply) {
             (TickOp::Register { .. }, TickReply::Registered(record)) => {
-                self.since[job].get_or_insert(record.since);
+                if !self.since[job].contains(&record.since) {
+                    self.since[job].push(record.since);
+                }
             }
             (TickOp::Claim(_), TickReply::Run { tick, .. }) => {
                 let claim = Permitted { at, process: (from.host, from.start), tick: *tick };
@@ -110,8 +114,8 @@ impl Checker {
         }
     }
 
-    pub(super) fn reported(&mut self, job: usize, tick: i64, reason: Option<Reason>, store_us: u64) {
-        self.told.entry((job, tick)).or_default().push((reason, store_us));
+    pub(super) fn reported(&mut self, job: usize, tick: i64, reason: Option<Reason>, store_us: u64, at: u64) {
+        self.told.entry((job, tick)).or_default().push((reason, store_us, at));
     }
 
     pub(super) fn gave_up(&mut self, job: usize, tick: i64) {

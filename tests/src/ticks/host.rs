@@ -231,7 +231,9 @@ impl World<'_> {
         let now_us = self.store_us();
         let mut answer = self.store.tick(now_us, self.jobs[job].group, job, &command);
         self.report.commands += 1;
-        self.say_store(|| format!("{} {:?} of {:?}: {:?}", command.job, command.op.name(), command.candidate, answer.reply));
+        self.say_store(|| {
+            format!("{} {:?} of {:?}: {:?}", command.job, command.op.name(), command.candidate, answer.reply)
+        });
         self.checker.executed(self.now, &from, job, &command.op, &answer, self.store.record(job));
         if let (TickOp::Claim(claim), TickReply::Early { .. }) = (&command.op, &answer.reply)
             && self.settings.is(Variant::EarlyIsRun)
@@ -289,10 +291,10 @@ impl World<'_> {
                     let first = schedule.next_after(gap.from - 1);
                     let ticks = std::iter::successors(first, |tick| schedule.next_after(*tick));
                     for tick in ticks.take(usize::try_from(gap.count).unwrap_or(usize::MAX)) {
-                        self.checker.reported(job, tick, Some(gap.reason), now_us);
+                        self.checker.reported(job, tick, Some(gap.reason), now_us, self.now);
                     }
                 }
-                Notice::Superseded(tick) => self.checker.reported(job, tick, None, now_us),
+                Notice::Superseded(tick) => self.checker.reported(job, tick, None, now_us, self.now),
                 Notice::GaveUp { tick, .. } => self.checker.gave_up(job, tick),
                 Notice::Corrupt(field) => panic!("seed {}: nothing corrupts `{field}`", self.seed),
                 Notice::Ended => panic!("seed {}: no schedule ends", self.seed),

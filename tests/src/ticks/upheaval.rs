@@ -183,10 +183,8 @@ impl World<'_> {
         }
         let now = self.store_us();
         let (group, name) = (self.jobs[job].group, JobName::new(self.jobs[job].name).expect("a valid name"));
-        let candidate = leader_core::Candidate {
-            id: self.new_id(),
-            incarnation: leader_core::Incarnation::from_u128(u128::MAX),
-        };
+        let candidate =
+            leader_core::Candidate { id: self.new_id(), incarnation: leader_core::Incarnation::from_u128(u128::MAX) };
         let command = TickCommand { group: self.groups[group].clone(), job: name, candidate, op };
         let answer = self.store.tick(now, group, job, &command);
         self.say_store(|| format!("{} {:?}: {:?}", command.job, command.op, answer.reply));
@@ -217,6 +215,7 @@ impl World<'_> {
     }
 
     fn memory_was_lost(&mut self, since: u64) {
+        self.checker.doubts.push(self.now);
         self.checker.memory_was_lost(since, self.now, self.store_us());
     }
 
@@ -230,6 +229,7 @@ impl World<'_> {
     fn restart(&mut self, how: &str) {
         self.say_store(|| how.to_owned());
         self.store.becomes_another();
+        self.checker.doubts.push(self.now);
         self.connection += 1;
         self.store_state = StoreState::Down;
         let later = self.rng.below(self.settings.ttl / 2);
@@ -264,11 +264,7 @@ impl World<'_> {
         let quiet = |process: &super::host::Process| {
             process.members.iter().all(|member| member.entry.is_none() && member.course.is_quiet())
         };
-        if host.still.is_some()
-            || !process.closed
-            || process.withdrawn
-            || !process.bodies.is_empty()
-            || !quiet(process)
+        if host.still.is_some() || !process.closed || process.withdrawn || !process.bodies.is_empty() || !quiet(process)
         {
             return;
         }

@@ -32,7 +32,9 @@ impl Checker {
                 report.doubled += bodies.len() as u64 - 1;
                 wrong(format!("{} ran twice: {bodies:?}", name(*tick)));
             }
-            if self.told.contains_key(tick) && !job.at_least_once() {
+            let told = self.told.get(tick).into_iter().flatten();
+            let told = told.filter(|(reason, ..)| *reason != Some(Reason::Forgotten)).count();
+            if told > 0 && !job.at_least_once() {
                 report.misreported += 1;
                 wrong(format!("{} was told to be left out, {:?}, and ran: {bodies:?}", name(*tick), self.told[tick]));
             }
@@ -62,7 +64,7 @@ impl Checker {
                     }
                 }
             }
-            if job.policy.missed == Missed::All {
+            if job.policy.missed == Missed::All && job.is_exclusive() {
                 let mut newest = i64::MIN;
                 for body in bodies.iter().filter(|body| body.attempt == 1 && !self.given_back.contains(&body.tick)) {
                     if body.tick.1 < newest && !self.excused(body.began) {
@@ -75,7 +77,7 @@ impl Checker {
         }
         report.returned += self.given_back.len() as u64;
         for (index, job) in jobs.iter().enumerate() {
-            let Some(since) = self.since[index] else { continue };
+            let Some(since) = self.since[index].first().copied() else { continue };
             let schedule = job.expected();
             let ticks = std::iter::successors(schedule.next_after(since), |tick| schedule.next_after(*tick));
             for tick in ticks.take_while(|tick| *tick <= until).map(|tick| (index, tick)) {
@@ -98,20 +100,28 @@ impl Checker {
         bodies.iter().any(|body| body.completed)
             || self.given_up.contains(&tick)
             || self.told.contains_key(&tick)
-            || self.is_near_loss(tick.1)
+            || self
+                .losses
+                .iter()
+                .any(|(_, at, _)| bodies.iter().any(|body| (body.began..body.began + AROUND).contains(at)))
     }
 
     /// Why a tick did not run.
     fn account(&self, job: &Job, tick: Tick, seed: u64, report: &mut Report) {
         let told = self.told.get(&tick).map(Vec::as_slice).unwrap_or_default();
         let age = |store_us: u64| Duration::from_micros(store_us.saturating_sub(tick.1.cast_unsigned() * 1_000_000));
-        let permitted = told.iter().any(|(reason, store_us)| {
+        let permitted = told.iter().any(|(reason, store_us, _)| {
             let old = age(*store_us) + Duration::from_secs(1) >= job.window();
             match reason {
                 Some(Reason::Coalesced) => job.policy.missed == Missed::Once,
+                Some(Reason::Forgotten) => false,
                 None => old || job.policy.missed != Missed::All,
                 Some(_) => old,
             }
+        });
+        let forgotten = told.iter().any(|(reason, _, at)| {
+            *reason == Some(Reason::Forgotten)
+                && self.doubts.iter().any(|doubt| doubt < at && self.was_open(tick, *doubt))
         });
         let claimed = self.claims[tick.0].iter().rfind(|claim| claim.tick == tick.1);
         let died = claimed.is_some_and(|claim| self.deaths.get(&claim.process).is_some_and(|death| *death >= claim.at));
@@ -124,7 +134,9 @@ impl Checker {
             &mut report.paused
         } else if died {
             &mut report.died
-        } else if self.is_near_loss(tick.1) {
+        } else if forgotten {
+            &mut report.forgotten
+        } else if self.began_anew(tick) {
             &mut report.memory
         } else if job.changes() && self.came_with_a_change(tick) {
             &mut report.changed
@@ -136,17 +148,22 @@ impl Checker {
         *counted += 1;
     }
 
+    /// At this true time the tick was still to be claimed: no later one had been, or it had been given back.
+    fn was_open(&self, tick: Tick, at: u64) -> bool {
+        let passed = self.claims[tick.0].iter().any(|claim| claim.at < at && claim.tick > tick.1);
+        !passed || self.given_back.contains(&tick)
+    }
+
+    /// The job's record was lost, and a new one began after the tick.
+    fn began_anew(&self, tick: Tick) -> bool {
+        let anew = self.since[tick.0].iter().skip(1).any(|since| tick.1 <= *since);
+        anew && self.losses.iter().any(|(_, at, _)| self.was_open(tick, *at))
+    }
+
     /// The next claim after it was of a process that started later: with another schedule, that one counts from its start.
     fn came_with_a_change(&self, tick: Tick) -> bool {
         let next = self.claims[tick.0].iter().find(|claim| claim.tick > tick.1);
         next.is_none_or(|claim| self.starts[&claim.process] + 5 >= tick.1)
-    }
-
-    fn is_near_loss(&self, tick: i64) -> bool {
-        self.losses.iter().any(|(since, at, second)| {
-            let before = ((at - since + AROUND) / 1_000_000_000) as i64;
-            (second - before..=second + (AROUND / 1_000_000_000) as i64).contains(&tick)
-        })
     }
 
     fn excused(&self, at: u64) -> bool {

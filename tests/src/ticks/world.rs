@@ -44,18 +44,45 @@ pub fn run(settings: &Settings, seed: u64, trace: Option<&[String]>) -> Outcome 
 /// Something that is going to happen.
 #[derive(Debug)]
 pub(super) enum Happening {
-    ElectionWake { host: usize, start: u32, group: usize, wake: u32 },
-    CourseWake { host: usize, start: u32, member: usize, wake: u32 },
-    LeaseRequest { from: Voter, connection: u32, command: Command },
+    ElectionWake {
+        host: usize,
+        start: u32,
+        group: usize,
+        wake: u32,
+    },
+    CourseWake {
+        host: usize,
+        start: u32,
+        member: usize,
+        wake: u32,
+    },
+    LeaseRequest {
+        from: Voter,
+        connection: u32,
+        command: Command,
+    },
     LeaseAnswer(Voter, Answer),
     LeaseTimeout(Voter),
     Announced(usize, usize),
-    TickRequest { from: Asker, connection: u32, job: usize, command: TickCommand },
+    TickRequest {
+        from: Asker,
+        connection: u32,
+        job: usize,
+        command: TickCommand,
+    },
     TickAnswer(Asker, TickAnswer),
     TickTimeout(Asker, Option<TickReply>),
     /// A body's task is polled for the first time; its body ends by itself.
-    Begins { host: usize, start: u32, nonce: u128 },
-    Ends { host: usize, start: u32, nonce: u128 },
+    Begins {
+        host: usize,
+        start: u32,
+        nonce: u128,
+    },
+    Ends {
+        host: usize,
+        start: u32,
+        nonce: u128,
+    },
     /// The next fault is due.
     Fault,
     GoesOn(usize),
@@ -63,10 +90,19 @@ pub(super) enum Happening {
     Starts(usize),
     /// Who leads is killed.
     LeaderKilled,
-    Killed { host: usize, start: u32 },
+    Killed {
+        host: usize,
+        start: u32,
+    },
     /// A process is asked to stop, and started again as this version.
-    Stops { host: usize, version: usize },
-    GraceOver { host: usize, start: u32 },
+    Stops {
+        host: usize,
+        version: usize,
+    },
+    GraceOver {
+        host: usize,
+        start: u32,
+    },
     StoreBack,
     Resumed(usize),
 }
@@ -160,6 +196,11 @@ impl<'a> World<'a> {
                 version,
             });
             world.agenda.add(0, Happening::Starts(host));
+        }
+        // In the end every process knows every job.
+        for host in 0..settings.instances {
+            let at = world.quiet_from + host as u64 * 2_000_000_000;
+            world.agenda.add(at, Happening::Stops { host, version: 1 });
         }
         world.plan_fault();
         world
