@@ -59,6 +59,8 @@ pub enum Reason {
     TooMany,
     /// They may have been run: the store has lost its memory since.
     Forgotten,
+    /// The job was paused, or they were still to be run when it was.
+    Paused,
 }
 
 /// What a plan is made of.
@@ -76,6 +78,7 @@ impl fmt::Display for Reason {
             Self::Coalesced => "a newer one is run in their place",
             Self::TooOld => "they are older than what the job runs",
             Self::Forgotten => "the store has lost its memory, and may have forgotten that they were run",
+            Self::Paused => "the job was paused",
             Self::TooMany => "they are more than are caught up",
         })
     }

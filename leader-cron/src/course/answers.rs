@@ -6,7 +6,7 @@ use leader_core::BootInstant;
 use leader_core::store::{JobRecord, RunEnd, RunOutcome, TickAnswer, TickOp, TickReply};
 
 use super::{CORRUPT, Claimed, Course, Kind, LOOK, Lead, Notice, Outstanding, Run};
-use crate::plan::Reason;
+use crate::plan::{Gap, Reason};
 
 /// So long is waited at most before a busy job is asked for again, and a clock that is behind.
 const BUSY: Duration = Duration::from_millis(500);
@@ -79,7 +79,19 @@ impl Course {
         if record.schedule != self.text {
             self.floor = self.floor.max(self.registered_at.unwrap_or(second));
         }
-        self.paused = record.paused.as_ref().map(|pause| pause.until).filter(|until| *until > second);
+        let told = record.paused.as_ref().map(|pause| pause.until);
+        let paused = told.filter(|until| *until > second);
+        if let (Some(until), None) = (told.or(self.paused), paused) {
+            self.pause_ends(until.min(second), notices);
+        }
+        self.paused = paused;
+        // What was given back to a store that has lost its memory since may have been run since.
+        let returned = if record.floor == 0 || self.is_at_least_once() { record.returned.as_slice() } else { &[] };
+        if returned.is_empty() {
+            for tick in record.returned.iter().map(|back| back.tick) {
+                notices.push(Notice::Missed(Gap { from: tick, count: 1, reason: Reason::Forgotten }));
+            }
+        }
         let own = |nonce| {
             self.runs.iter().any(|run| run.nonce == nonce) || self.claim.is_some_and(|claim| claim.nonce == nonce)
         };
@@ -90,7 +102,7 @@ impl Course {
                 self.look_at = self.look_at.min(now.saturating_add(run.left));
                 None
             }
-            None => record.returned.first().map(|returned| returned.tick),
+            None => returned.first().map(|returned| returned.tick),
         };
     }
 

@@ -6,7 +6,7 @@ use leader_core::store::{Missed as MissedTicks, TickClaim, TickOp};
 use leader_core::{BootInstant, Term};
 
 use super::{Course, Notice};
-use crate::plan::{Gap, Next};
+use crate::plan::{Gap, Next, Reason};
 use crate::policy::MAX_ATTEMPTS;
 use crate::store_clock::StoreClock;
 
@@ -46,7 +46,7 @@ impl Course {
             if now < self.claim_at {
                 return Err(Some(self.claim_at));
             }
-            if let Some(until) = self.still_paused(store_now) {
+            if let Some(until) = self.still_paused(store_now, notices) {
                 return Err(Some(clock.instant_of(until.saturating_mul(1_000_000))));
             }
             self.claim = Some(self.choose(now, clock, nonce, notices)?);
@@ -117,14 +117,21 @@ impl Course {
         }
     }
 
-    /// Until when the job is paused. Ticks that come meanwhile are not run.
-    fn still_paused(&mut self, store_now: i64) -> Option<i64> {
+    /// Until when the job is paused.
+    fn still_paused(&mut self, store_now: i64, notices: &mut Vec<Notice>) -> Option<i64> {
         let (until, second) = (self.paused?, store_now.div_euclid(1_000_000));
-        self.floor = self.floor.max(until.min(second));
         if second >= until {
-            self.paused = None;
+            self.pause_ends(until, notices);
         }
         self.paused
+    }
+
+    /// A pause is over: ticks up to its end are not run.
+    pub(super) fn pause_ends(&mut self, end: i64, notices: &mut Vec<Notice>) {
+        self.paused = None;
+        let gap = self.planner().between(self.last.max(self.floor), end, Reason::Paused);
+        notices.extend(gap.map(Notice::Missed));
+        self.floor = self.floor.max(end);
     }
 
     /// Nobody leads here any more: what may have been claimed is given back, as soon as it can no longer be executed. When to

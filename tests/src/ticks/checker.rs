@@ -44,8 +44,8 @@ pub(super) struct Checker {
     pub(super) told: HashMap<Tick, Vec<(Option<Reason>, u64, u64)>>,
     pub(super) given_up: HashSet<Tick>,
     pub(super) given_back: HashSet<Tick>,
-    /// By job: from which second to which one.
-    pub(super) pauses: Vec<Vec<(i64, i64)>>,
+    /// By job: until which second it was paused.
+    pub(super) pauses: Vec<Vec<i64>>,
     /// When processes died.
     pub(super) deaths: HashMap<(usize, u32), u64>,
     /// What the store's clock showed when they started, in seconds.
@@ -122,8 +122,8 @@ impl Checker {
         self.given_up.insert((job, tick));
     }
 
-    pub(super) fn paused(&mut self, job: usize, from: i64, until: i64) {
-        self.pauses[job].push((from, until));
+    pub(super) fn paused(&mut self, job: usize, until: i64) {
+        self.pauses[job].push(until);
     }
 
     pub(super) fn memory_was_lost(&mut self, since: u64, at: u64, store_us: u64) {
