@@ -54,7 +54,7 @@ pub struct Request {
 /// What there is to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Poll {
-    /// Send this now: slots count from this instant.
+    /// Send this now: slots count from this instant. Then ask again: a slot may end before the answer comes.
     Send(Request),
     /// Come back then, unless something happens before.
     Wait(BootInstant),

@@ -46,8 +46,8 @@ pub(super) struct Checker {
     pub(super) given_back: HashSet<Tick>,
     /// By job: until which second it was paused.
     pub(super) pauses: Vec<Vec<i64>>,
-    /// When processes died.
-    pub(super) deaths: HashMap<(usize, u32), u64>,
+    /// Processes that died.
+    pub(super) deaths: HashSet<(usize, u32)>,
     /// What the store's clock showed when they started, in seconds.
     pub(super) starts: HashMap<(usize, u32), i64>,
     /// Since which true time what was known was lost at which one, and the store's second of that.
@@ -70,8 +70,8 @@ impl Checker {
         self.starts.insert((host, start), second(store_us));
     }
 
-    pub(super) fn died(&mut self, host: usize, start: u32, at: u64) {
-        self.deaths.insert((host, start), at);
+    pub(super) fn died(&mut self, host: usize, start: u32) {
+        self.deaths.insert((host, start));
     }
 
     /// All bodies of a process end with it.

@@ -141,14 +141,18 @@ impl World<'_> {
         let rng = &mut self.rng;
         let mut notices = Vec::new();
         let mut nonce = || u128::from(rng.bits()) << 64 | u128::from(rng.bits());
-        let poll = member.course.poll(now, clock.as_ref(), &mut nonce, &mut notices);
+        // After a request there may be something to come back for before its answer.
+        let mut requests = Vec::new();
+        let at = loop {
+            match member.course.poll(now, clock.as_ref(), &mut nonce, &mut notices) {
+                Poll::Send(request) => requests.push(request),
+                Poll::Wait(at) => break Some(at),
+                Poll::Idle => break None,
+            }
+        };
         if !member.course.is_claiming() {
             member.entry = None;
         }
-        let at = match &poll {
-            Poll::Wait(at) => Some(*at),
-            Poll::Send(_) | Poll::Idle => None,
-        };
         if member.planned != at {
             member.planned = at;
             member.wake += 1;
@@ -158,7 +162,7 @@ impl World<'_> {
             }
         }
         self.tell(h, m, notices);
-        if let Poll::Send(request) = poll {
+        for request in requests {
             self.ask(Asker { host: h, start, member: m, no: request.no }, request.op);
         }
         self.drained(h);

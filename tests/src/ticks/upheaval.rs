@@ -46,7 +46,7 @@ impl World<'_> {
                 }
             }
             Happening::Stops { host, version } => {
-                self.hosts[host].version = version;
+                self.hosts[host].version = if self.now < self.quiet_from { version } else { 1 };
                 self.stops(host);
             }
             Happening::GraceOver { host, start } => {
@@ -243,7 +243,7 @@ impl World<'_> {
     fn crashes(&mut self, h: usize) {
         if self.hosts[h].process.is_some() {
             self.say(h, || "dies".to_owned());
-            self.checker.died(h, self.hosts[h].start, self.hosts[h].still.unwrap_or(self.now));
+            self.checker.died(h, self.hosts[h].start);
             self.process_ends(h);
         }
     }

@@ -126,7 +126,8 @@ impl Checker {
                 && self.doubts.iter().any(|doubt| doubt < at && self.was_open(tick, *doubt))
         });
         let claimed = self.claims[tick.0].iter().rfind(|claim| claim.tick == tick.1);
-        let died = claimed.is_some_and(|claim| self.deaths.get(&claim.process).is_some_and(|death| *death >= claim.at));
+        // Also just before the store executed what it had asked.
+        let died = claimed.is_some_and(|claim| self.deaths.contains(&claim.process));
         let is_paused = |reason: Option<Reason>| reason == Some(Reason::Paused);
         let told_so = told.iter().any(|(reason, ..)| is_paused(*reason));
         let paused = told_so && self.pauses[tick.0].iter().any(|until| tick.1 <= *until);
