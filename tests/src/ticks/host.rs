@@ -244,6 +244,11 @@ impl World<'_> {
         {
             answer.reply = TickReply::Run { tick: claim.tick, attempt: 1 };
         }
+        if let (TickReply::Loaded(record) | TickReply::Registered(record), true) =
+            (&mut answer.reply, self.settings.is(Variant::VouchAlways))
+        {
+            record.floor = 0;
+        }
         if let Some(way) = self.way(self.hosts[from.host].cut.1) {
             self.agenda.add(self.now + way, Happening::TickAnswer(from, answer));
         }

@@ -226,7 +226,8 @@ impl<'a> World<'a> {
             H::ElectionWake { host, start, .. }
             | H::CourseWake { host, start, .. }
             | H::Begins { host, start, .. }
-            | H::Ends { host, start, .. } => Some((*host, Some(*start))),
+            | H::Ends { host, start, .. }
+            | H::GraceOver { host, start } => Some((*host, Some(*start))),
             H::LeaseAnswer(voter, _) | H::LeaseTimeout(voter) => Some((voter.host, Some(voter.start))),
             H::TickAnswer(asker, _) | H::TickTimeout(asker, _) => Some((asker.host, Some(asker.start))),
             H::Announced(host, _) => Some((*host, None)),
