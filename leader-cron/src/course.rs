@@ -6,7 +6,9 @@
 //! - A claim whose answer was lost is asked again under its nonce, which is the same claim, until it is answered. If the lease
 //!   ends before that, it is given back once it can no longer be executed.
 //! - A run that was claimed and never began is given back: the tick is due again.
-//! - What is owed to the ledger (an end, a give-back) is sent before anything else, and again until it is confirmed.
+//! - What is owed to the ledger (an end, a give-back) is sent before anything else, and again until it is confirmed. A claim that
+//!   was asked more than once is given back only when none of its requests can be executed any more: a late one would claim what
+//!   was given back.
 //! - The run's slot counts from before the claim was sent, and is kept for as long as the run is on. When it ends unkept,
 //!   another instance may run the job, so the run is cut first.
 
@@ -33,26 +35,26 @@ const CORRUPT: Duration = Duration::from_secs(60);
 
 /// How a job's course is timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Rules {
+pub struct Rules {
     /// How long a run holds its job without being kept.
-    pub(crate) slot: Duration,
+    pub slot: Duration,
     /// The part of that which the run does not use.
-    pub(crate) guard: Duration,
+    pub guard: Duration,
     /// How long a call of the store may take.
-    pub(crate) operation_timeout: Duration,
+    pub operation_timeout: Duration,
 }
 
 /// What is asked of the ledger; an answer is handed back with its number.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Request {
-    pub(crate) no: u64,
-    pub(crate) op: TickOp,
+pub struct Request {
+    pub no: u64,
+    pub op: TickOp,
 }
 
 /// What there is to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Poll {
-    /// Send this now: slots count from this instant.
+pub enum Poll {
+    /// Send this now: slots count from this instant. Then ask again: a slot may end before the answer comes.
     Send(Request),
     /// Come back then, unless something happens before.
     Wait(BootInstant),
@@ -62,7 +64,7 @@ pub(crate) enum Poll {
 
 /// What a course has to tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Notice {
+pub enum Notice {
     /// Begin this run, unless the lease has ended.
     Run(Claimed),
     /// The run of this claim must end: another instance may run the job.
@@ -81,16 +83,16 @@ pub(crate) enum Notice {
 
 /// A run that the ledger permits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Claimed {
-    pub(crate) tick: i64,
-    pub(crate) attempt: u32,
-    pub(crate) nonce: u128,
-    pub(crate) missed: Option<Gap>,
+pub struct Claimed {
+    pub tick: i64,
+    pub attempt: u32,
+    pub nonce: u128,
+    pub missed: Option<Gap>,
 }
 
 /// How a request failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Failure {
+pub enum Failure {
     /// May pass by itself; whether the request was executed is unknown.
     Passing,
     /// Will not pass without somebody's doing.
@@ -114,11 +116,15 @@ struct Run {
     slot_until: BootInstant,
     keep_at: BootInstant,
     cut: bool,
+    /// Since when its claim is not executed once more.
+    settled_at: BootInstant,
 }
 
 /// What the ledger has to be told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Debt {
+    /// Not before.
+    at: BootInstant,
     nonce: u128,
     tick: i64,
     op: TickOp,
@@ -130,7 +136,7 @@ enum Kind {
     Load,
     Claim,
     Keep(u128),
-    Debt,
+    Debt(u128),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -138,11 +144,13 @@ struct Outstanding {
     no: u64,
     kind: Kind,
     sent: BootInstant,
+    /// The term that was led under.
+    term: Option<Term>,
 }
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Course {
+pub struct Course {
     schedule: Schedule,
     /// What tells this schedule from another one.
     text: String,
@@ -183,7 +191,7 @@ pub(crate) struct Course {
 }
 
 impl Course {
-    pub(crate) fn new(schedule: Schedule, policy: Policy, seed: u64, rules: Rules) -> Self {
+    pub fn new(schedule: Schedule, policy: Policy, seed: u64, rules: Rules) -> Self {
         let text = format!("{} {}", schedule.expression().trim(), schedule.zone());
         Self {
             schedule,
@@ -214,7 +222,7 @@ impl Course {
     }
 
     /// The group's lease is ours, under this term. Nobody else can have led since the elector's term `unbroken_since`.
-    pub(crate) fn led(&mut self, now: BootInstant, term: Term, unbroken_since: Term) {
+    pub fn led(&mut self, now: BootInstant, term: Term, unbroken_since: Term) {
         if matches!(self.lead, Lead::Loading(known) | Lead::Led(known) if known == term) {
             return;
         }
@@ -226,44 +234,44 @@ impl Course {
     }
 
     /// It is ours no more.
-    pub(crate) fn unled(&mut self) {
+    pub fn unled(&mut self) {
         self.lead = Lead::No;
     }
 
     /// The lease had ended before the body began.
-    pub(crate) fn refused(&mut self, nonce: u128) {
+    pub fn refused(&mut self, nonce: u128) {
         if let Some(run) = self.take_run(nonce) {
-            self.give_back(run.nonce, run.tick, false);
+            self.give_back(run.nonce, run.tick, false, run.settled_at);
         }
     }
 
     /// The body has ended. `cut`: not by itself.
-    pub(crate) fn ended(&mut self, nonce: u128, end: RunEnd, cut: bool) {
+    pub fn ended(&mut self, nonce: u128, end: RunEnd, cut: bool) {
         let Some(run) = self.take_run(nonce) else { return };
-        if cut && self.policy.delivery == Delivery::AtLeastOnce {
-            self.give_back(run.nonce, run.tick, true);
+        if cut && self.is_at_least_once() {
+            self.give_back(run.nonce, run.tick, true, run.settled_at);
         } else {
-            self.debts.push_back(Debt { nonce, tick: run.tick, op: TickOp::End { nonce, end } });
+            self.owe_end(nonce, run.tick, end);
         }
     }
 
     /// Whether the ledger has been told how this run ended.
-    pub(crate) fn is_settled(&self, nonce: u128) -> bool {
+    pub fn is_settled(&self, nonce: u128) -> bool {
         self.debts.iter().all(|debt| debt.nonce != nonce) && self.runs.iter().all(|run| run.nonce != nonce)
     }
 
     /// A tick is being claimed.
-    pub(crate) fn is_claiming(&self) -> bool {
+    pub fn is_claiming(&self) -> bool {
         self.claim.is_some()
     }
 
     /// The ledger knows all that there is to know, and no run is on.
-    pub(crate) fn is_quiet(&self) -> bool {
+    pub fn is_quiet(&self) -> bool {
         self.claim.is_none() && self.runs.is_empty() && self.debts.is_empty()
     }
 
     /// A request that has no answer.
-    pub(crate) fn failed(&mut self, now: BootInstant, no: u64, failure: Failure) {
+    pub fn failed(&mut self, now: BootInstant, no: u64, failure: Failure) {
         let Some(sent) = self.outstanding.take_if(|outstanding| outstanding.no == no) else { return };
         if let (Kind::Claim, Some(claim)) = (sent.kind, &mut self.claim) {
             claim.unsure |= failure == Failure::Passing;
@@ -275,7 +283,7 @@ impl Course {
     }
 
     /// Lets time pass, and tells what is to be done. `nonce` makes random numbers; `clock` is missing until the store has answered once.
-    pub(crate) fn poll(
+    pub fn poll(
         &mut self,
         now: BootInstant,
         clock: Option<&StoreClock>,
@@ -293,7 +301,7 @@ impl Course {
         match self.wanted(now, clock, nonce, notices) {
             Ok((kind, op)) => {
                 self.last_no += 1;
-                self.outstanding = Some(Outstanding { no: self.last_no, kind, sent: now });
+                self.outstanding = Some(Outstanding { no: self.last_no, kind, sent: now, term: self.term() });
                 Poll::Send(Request { no: self.last_no, op })
             }
             Err(at) => wait([slots, self.next_keep(), at]),
@@ -308,8 +316,8 @@ impl Course {
         nonce: &mut dyn FnMut() -> u128,
         notices: &mut Vec<Notice>,
     ) -> Result<(Kind, TickOp), Option<BootInstant>> {
-        if let Some(debt) = self.debts.front() {
-            return Ok((Kind::Debt, debt.op.clone()));
+        if let Some(debt) = self.ready_debt(now) {
+            return Ok(debt);
         }
         if let Some(run) = self.runs.iter().find(|run| self.is_exclusive() && !run.cut && run.keep_at <= now) {
             return Ok((Kind::Keep(run.nonce), TickOp::KeepSlot { nonce: run.nonce, slot: self.rules.slot }));
@@ -318,12 +326,14 @@ impl Course {
             return Ok((Kind::Register, self.register()));
         }
         match self.lead {
-            Lead::No => match self.settle(now) {
-                None => self.wanted_debt().ok_or(None),
-                Some(at) => Err(at),
-            },
+            Lead::No => {
+                let settled = self.settle(now);
+                self.ready_debt(now).ok_or([settled, self.next_debt()].into_iter().flatten().min())
+            }
             Lead::Loading(_) => Ok((Kind::Load, TickOp::Load)),
             Lead::Led(_) if self.look_at <= now => Ok((Kind::Load, TickOp::Load)),
+            // One claim at a time, until it is settled.
+            Lead::Led(_) if !self.debts.is_empty() => Err(self.next_debt()),
             Lead::Led(term) => match clock {
                 None => Ok((Kind::Load, TickOp::Load)),
                 Some(clock) => match self.next_claim(now, clock, term, nonce, notices) {
@@ -334,18 +344,35 @@ impl Course {
         }
     }
 
-    fn wanted_debt(&self) -> Option<(Kind, TickOp)> {
-        self.debts.front().map(|debt| (Kind::Debt, debt.op.clone()))
+    fn ready_debt(&self, now: BootInstant) -> Option<(Kind, TickOp)> {
+        let debt = self.debts.iter().find(|debt| debt.at <= now)?;
+        Some((Kind::Debt(debt.nonce), debt.op.clone()))
+    }
+
+    fn next_debt(&self) -> Option<BootInstant> {
+        self.debts.iter().map(|debt| debt.at).min()
+    }
+
+    fn term(&self) -> Option<Term> {
+        match self.lead {
+            Lead::No => None,
+            Lead::Loading(term) | Lead::Led(term) => Some(term),
+        }
     }
 
     fn register(&self) -> TickOp {
-        let known = (self.vouches && self.last > 0).then_some(self.last);
+        let knows = self.vouches || self.is_at_least_once();
+        let known = (knows && self.last > 0).then_some(self.last);
         TickOp::Register { schedule: self.text.clone(), known }
     }
 
     /// A run of the job excludes others.
     fn is_exclusive(&self) -> bool {
-        self.policy.overlap == Overlap::Forbid || self.policy.delivery == Delivery::AtLeastOnce
+        self.policy.overlap == Overlap::Forbid || self.is_at_least_once()
+    }
+
+    fn is_at_least_once(&self) -> bool {
+        self.policy.delivery == Delivery::AtLeastOnce
     }
 
     fn planner(&self) -> Planner<'_> {
@@ -357,9 +384,13 @@ impl Course {
         Some(self.runs.remove(place))
     }
 
-    fn give_back(&mut self, nonce: u128, tick: i64, begun: bool) {
-        let keep = self.policy.delivery == Delivery::AtLeastOnce || self.policy.missed == Missed::All;
-        self.debts.push_back(Debt { nonce, tick, op: TickOp::GiveBack { nonce, begun, keep } });
+    fn give_back(&mut self, nonce: u128, tick: i64, begun: bool, at: BootInstant) {
+        let keep = self.is_at_least_once() || self.policy.missed == Missed::All;
+        self.debts.push_back(Debt { at, nonce, tick, op: TickOp::GiveBack { nonce, begun, keep } });
+    }
+
+    fn owe_end(&mut self, nonce: u128, tick: i64, end: RunEnd) {
+        self.debts.push_back(Debt { at: BootInstant::default(), nonce, tick, op: TickOp::End { nonce, end } });
     }
 
     fn cut_what_ran_out(&mut self, now: BootInstant, notices: &mut Vec<Notice>) {

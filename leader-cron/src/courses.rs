@@ -174,7 +174,12 @@ impl Courses {
             None => member.course.unled(),
         }
         let mut notices = Vec::new();
-        let poll = member.course.poll(now, self.clock.as_ref(), &mut leader_core::__private::random, &mut notices);
+        let (clock, mut random) = (self.clock.as_ref(), leader_core::__private::random);
+        let (request, wait) = match member.course.poll(now, clock, &mut random, &mut notices) {
+            // A slot may end before the answer comes.
+            Poll::Send(request) => (Some(request), member.course.poll(now, clock, &mut random, &mut notices)),
+            wait => (None, wait),
+        };
         if !member.course.is_claiming() {
             member.entry = None;
         }
@@ -182,12 +187,12 @@ impl Courses {
             self.members.remove(&index);
             return None;
         }
-        if let Poll::Wait(at) = poll {
+        if let Poll::Wait(at) = wait {
             member.wake = Some(at);
             self.wakes.insert((at, index));
         }
         self.tell(index, notices);
-        let Poll::Send(request) = poll else { return None };
+        let request = request?;
         let member = self.members.get(&index)?;
         let command = TickCommand {
             group: member.group.clone(),

@@ -72,6 +72,7 @@
 
 mod bodies;
 mod checks;
+#[cfg_attr(not(feature = "testing"), allow(unreachable_pub, reason = "public for simulations, under `testing`"))]
 mod course;
 mod courses;
 mod data;
@@ -81,14 +82,17 @@ mod job;
 mod ledger_view;
 mod live_job;
 mod orders;
+#[cfg_attr(not(feature = "testing"), allow(unreachable_pub, reason = "public for simulations, under `testing`"))]
 mod plan;
 mod policy;
 mod registration;
 mod run;
 mod running;
+#[cfg_attr(not(feature = "testing"), allow(unreachable_pub, reason = "public for simulations, under `testing`"))]
 mod schedule;
 mod scheduler;
 mod status;
+#[cfg_attr(not(feature = "testing"), allow(unreachable_pub, reason = "public for simulations, under `testing`"))]
 mod store_clock;
 mod tick;
 mod timetable;
@@ -108,6 +112,17 @@ pub use schedule::ScheduleError;
 pub use scheduler::Scheduler;
 pub use status::{JobStatus, LastRun, RunOutcome};
 pub use tick::Tick;
+
+/// The course of a job by the ledger, for simulations. Not part of the stable API.
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub mod testing {
+    pub use crate::course::{Claimed, Course, Failure, Notice, Poll, Request, Rules};
+    pub use crate::plan::{Gap, Reason};
+    pub use crate::policy::Policy;
+    pub use crate::schedule::Schedule;
+    pub use crate::store_clock::StoreClock;
+}
 
 /// What an expanded `#[cron]` calls. Not part of the API: it changes without notice.
 #[doc(hidden)]

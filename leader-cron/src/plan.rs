@@ -19,7 +19,7 @@ const MICROS: i64 = 1_000_000;
 
 /// What to do about a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Next {
+pub enum Next {
     /// This tick is due.
     Claim(Due),
     /// Nothing is, before this instant, in microseconds since 1970.
@@ -30,42 +30,46 @@ pub(crate) enum Next {
 
 /// A tick that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Due {
+pub struct Due {
     /// In seconds since 1970.
-    pub(crate) tick: i64,
+    pub tick: i64,
     /// The ticks before it that are not run.
-    pub(crate) missed: Option<Gap>,
+    pub missed: Option<Gap>,
 }
 
 /// Ticks that are not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Gap {
+pub struct Gap {
     /// The first of them.
-    pub(crate) from: i64,
+    pub from: i64,
     /// How many; at least so many, if they are more than can be counted quickly.
-    pub(crate) count: u64,
+    pub count: u64,
     /// Why.
-    pub(crate) reason: Reason,
+    pub reason: Reason,
 }
 
 /// Why ticks are not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reason {
+pub enum Reason {
     /// A newer one is run in their place.
     Coalesced,
     /// They are older than what the job runs.
     TooOld,
     /// They are more than are caught up.
     TooMany,
+    /// They may have been run: the store has lost its memory since.
+    Forgotten,
+    /// The job was paused, or they were still to be run when it was.
+    Paused,
 }
 
 /// What a plan is made of.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Planner<'a> {
-    pub(crate) schedule: &'a Schedule,
-    pub(crate) policy: &'a Policy,
+pub struct Planner<'a> {
+    pub schedule: &'a Schedule,
+    pub policy: &'a Policy,
     /// The job's own: jobs of one schedule are spread by it.
-    pub(crate) seed: u64,
+    pub seed: u64,
 }
 
 impl fmt::Display for Reason {
@@ -73,6 +77,8 @@ impl fmt::Display for Reason {
         f.write_str(match self {
             Self::Coalesced => "a newer one is run in their place",
             Self::TooOld => "they are older than what the job runs",
+            Self::Forgotten => "the store has lost its memory, and may have forgotten that they were run",
+            Self::Paused => "the job was paused",
             Self::TooMany => "they are more than are caught up",
         })
     }
@@ -81,13 +87,9 @@ impl fmt::Display for Reason {
 impl Planner<'_> {
     /// What comes after `base`, the newest tick that was claimed, or before which the job does not count, in seconds; at
     /// `now`, by the store's clock, in microseconds.
-    pub(crate) fn next(&self, base: i64, now: i64) -> Next {
+    pub fn next(&self, base: i64, now: i64) -> Next {
         let second = now.div_euclid(MICROS);
-        let oldest = match self.policy.missed {
-            Missed::Once | Missed::All => second.saturating_sub(seconds(self.policy.within())).saturating_sub(1),
-            Missed::Skip => second.saturating_sub(PROMPT.saturating_add(seconds(self.policy.jitter))).saturating_sub(1),
-        };
-        let cut = base.max(oldest);
+        let cut = base.max(self.oldest(second));
         let tick = match self.policy.missed {
             Missed::Once => self.newest(cut, second, now),
             Missed::Skip => self.first_due(cut, now),
@@ -102,8 +104,29 @@ impl Planner<'_> {
         }
     }
 
+    /// No tick up to this one is run any more.
+    fn oldest(&self, second: i64) -> i64 {
+        let late = match self.policy.missed {
+            Missed::Once | Missed::All => seconds(self.policy.within()),
+            Missed::Skip => PROMPT,
+        };
+        let jitter = seconds(self.policy.jitter + Duration::from_nanos(999_999_999));
+        second.saturating_sub(late.saturating_add(jitter)).saturating_sub(1)
+    }
+
+    /// Whether a tick is older than what the job runs.
+    pub fn is_too_old(&self, tick: i64, now: i64) -> bool {
+        tick <= self.oldest(now.div_euclid(MICROS))
+    }
+
+    /// The ticks later than `base`, up to `until`.
+    pub fn between(&self, base: i64, until: i64, reason: Reason) -> Option<Gap> {
+        let from = self.schedule.next_after(base).filter(|first| *first <= until)?;
+        Some(Gap { from, count: self.count(base, until, COUNTED), reason })
+    }
+
     /// When the run of a tick begins at the earliest. The same for all who ask, so that a hand-over does not begin it anew.
-    pub(crate) fn due_at(&self, tick: i64) -> i64 {
+    pub fn due_at(&self, tick: i64) -> i64 {
         let spread = u64::try_from(self.policy.jitter.as_micros()).unwrap_or(u64::MAX);
         let late = if spread == 0 { 0 } else { mixed(self.seed ^ tick.cast_unsigned()) % spread };
         tick.saturating_mul(MICROS).saturating_add_unsigned(late)

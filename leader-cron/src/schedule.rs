@@ -47,7 +47,7 @@ pub enum ScheduleError {
 
 /// A cron expression in a time zone.
 #[derive(Debug, Clone)]
-pub(crate) struct Schedule {
+pub struct Schedule {
     cron: Cron,
     zone: Tz,
     expression: String,
@@ -55,7 +55,7 @@ pub(crate) struct Schedule {
 
 impl Schedule {
     /// Reads an expression, in UTC if no zone is given. Nicknames such as `@daily` are taken too.
-    pub(crate) fn parse(expression: &str, zone: Option<&str>) -> Result<Self, ScheduleError> {
+    pub fn parse(expression: &str, zone: Option<&str>) -> Result<Self, ScheduleError> {
         let zone = zone.map_or(Ok(Tz::UTC), parse_zone)?;
         let parser = CronParser::builder().seconds(Seconds::Optional).year(Year::Optional).build();
         // The one nickname of the crontab that croner does not know.
@@ -71,28 +71,28 @@ impl Schedule {
     }
 
     /// As it was written.
-    pub(crate) fn expression(&self) -> &str {
+    pub fn expression(&self) -> &str {
         &self.expression
     }
 
     /// The name of its time zone.
-    pub(crate) fn zone(&self) -> &'static str {
+    pub fn zone(&self) -> &'static str {
         self.zone.name()
     }
 
     /// A tick in the zone, for people.
-    pub(crate) fn local_time(&self, tick: i64) -> String {
+    pub fn local_time(&self, tick: i64) -> String {
         DateTime::from_timestamp(tick, 0).map_or_else(String::new, |time| time.with_timezone(&self.zone).to_string())
     }
 
     /// The first tick, in Unix seconds, that is later than `after`; `None` if none comes any more.
-    pub(crate) fn next_after(&self, after: i64) -> Option<i64> {
+    pub fn next_after(&self, after: i64) -> Option<i64> {
         let after = self.zone.from_utc_datetime(&DateTime::from_timestamp(after, 0)?.naive_utc());
         self.cron.find_next_occurrence(&after, false).ok().map(|next| next.timestamp())
     }
 
     /// The last tick that is later than `after` and not later than `until`, without walking over those between.
-    pub(crate) fn last_until(&self, after: i64, until: i64) -> Option<i64> {
+    pub fn last_until(&self, after: i64, until: i64) -> Option<i64> {
         let comes = |after| self.next_after(after).filter(|next| *next <= until);
         let mut last = comes(after)?;
         // Whether a tick comes between `x` and `until` is true up to the second before the last tick, and false from it on.

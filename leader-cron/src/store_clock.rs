@@ -12,30 +12,30 @@ const MOST: Duration = Duration::from_secs(2);
 
 /// What is known of the store's clock.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct StoreClock {
+pub struct StoreClock {
     at: BootInstant,
     micros: i64,
 }
 
 impl StoreClock {
     /// An answer that came at `at` said so. The store wrote it a little earlier, so this is never ahead of it.
-    pub(crate) fn new(at: BootInstant, micros: u64) -> Self {
+    pub fn new(at: BootInstant, micros: u64) -> Self {
         Self { at, micros: i64::try_from(micros).unwrap_or(i64::MAX) }
     }
 
     /// What it says at `now`, in microseconds since 1970.
-    pub(crate) fn micros(&self, now: BootInstant) -> i64 {
+    pub fn micros(&self, now: BootInstant) -> i64 {
         self.micros.saturating_add(micros(now.saturating_since(self.at)))
     }
 
     /// By so much it may be ahead of that.
-    pub(crate) fn slack(&self, now: BootInstant) -> Duration {
+    pub fn slack(&self, now: BootInstant) -> Duration {
         let age = now.saturating_since(self.at);
         if age < EXACT { Duration::ZERO } else { (age / DRIFT).min(MOST) }
     }
 
     /// When it will say so.
-    pub(crate) fn instant_of(&self, micros: i64) -> BootInstant {
+    pub fn instant_of(&self, micros: i64) -> BootInstant {
         let ahead = u64::try_from(micros.saturating_sub(self.micros)).unwrap_or(0);
         self.at.saturating_add(Duration::from_micros(ahead))
     }

@@ -10,6 +10,7 @@ pub mod process;
 pub mod redis;
 pub mod script;
 pub mod sim;
+pub mod ticks;
 
 /// The programs in the README are compiled.
 #[cfg(doctest)]

@@ -199,7 +199,8 @@ impl Election {
     }
 
     /// Since the acquisition of this term nobody else can have led: each one since was won within the right of the one before.
-    pub(crate) fn unbroken_since(&self) -> Term {
+    #[must_use]
+    pub fn unbroken_since(&self) -> Term {
         self.unbroken_since
     }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use leader_core::BootInstant;
 use leader_core::store::{JobRecord, RunEnd, RunOutcome, TickAnswer, TickOp, TickReply};
 
-use super::{CORRUPT, Claimed, Course, Debt, Kind, LOOK, Lead, Notice, Outstanding, Run};
-use crate::policy::Delivery;
+use super::{CORRUPT, Claimed, Course, Kind, LOOK, Lead, Notice, Outstanding, Run};
+use crate::plan::{Gap, Reason};
 
 /// So long is waited at most before a busy job is asked for again, and a clock that is behind.
 const BUSY: Duration = Duration::from_millis(500);
@@ -16,7 +16,7 @@ const FENCED: Duration = Duration::from_millis(250);
 
 impl Course {
     /// The ledger answered a request.
-    pub(crate) fn answered(&mut self, now: BootInstant, no: u64, answer: &TickAnswer, notices: &mut Vec<Notice>) {
+    pub fn answered(&mut self, now: BootInstant, no: u64, answer: &TickAnswer, notices: &mut Vec<Notice>) {
         let Some(sent) = self.outstanding.take_if(|outstanding| outstanding.no == no) else { return };
         self.failures = 0;
         let second = i64::try_from(answer.now_us / 1_000_000).unwrap_or(i64::MAX);
@@ -30,18 +30,19 @@ impl Course {
                 self.registered = true;
                 self.registered_at.get_or_insert(second);
                 if let TickReply::Registered(record) = &answer.reply {
-                    self.read(now, second, record);
+                    self.read(now, second, &sent, record, notices);
                 }
             }
             Kind::Load => match &answer.reply {
-                TickReply::Loaded(record) => self.read(now, second, record),
+                TickReply::Loaded(record) => self.read(now, second, &sent, record, notices),
                 // Of a store that has forgotten it.
                 _ => self.registered = false,
             },
             Kind::Claim => self.claimed(now, &sent, &answer.reply, notices),
             Kind::Keep(nonce) => self.kept(&sent, nonce, answer.reply == TickReply::Kept, notices),
-            Kind::Debt => {
-                let Some(debt) = self.debts.pop_front() else { return };
+            Kind::Debt(nonce) => {
+                let Some(place) = self.debts.iter().position(|debt| debt.nonce == nonce) else { return };
+                let Some(debt) = self.debts.remove(place) else { return };
                 match answer.reply {
                     // Due again.
                     TickReply::Returned => self.take = self.take.or(Some(debt.tick)),
@@ -53,32 +54,69 @@ impl Course {
     }
 
     /// What the record says, whoever wrote it.
-    fn read(&mut self, now: BootInstant, second: i64, record: &JobRecord) {
-        let (Lead::Loading(term) | Lead::Led(term)) = self.lead else { return };
+    fn read(
+        &mut self,
+        now: BootInstant,
+        second: i64,
+        sent: &Outstanding,
+        record: &JobRecord,
+        notices: &mut Vec<Notice>,
+    ) {
+        // One that was read before the lease was won may lack what others claimed since.
+        let Some(term) = self.term().filter(|term| sent.term == Some(*term)) else { return };
         self.lead = Lead::Led(term);
         self.look_at = now.saturating_add(LOOK);
+        if record.since > self.last && self.last > 0 {
+            // A new record of an old job.
+            self.forgotten(record.last, notices);
+        }
         self.last = self.last.max(record.last);
         if !self.vouches {
-            self.floor = self.floor.max(record.floor).max(record.since);
+            self.believe_up_to(record.floor, notices);
             // A store that has forgotten nothing is believed from now on.
             self.vouches = record.floor == 0;
         }
         if record.schedule != self.text {
             self.floor = self.floor.max(self.registered_at.unwrap_or(second));
         }
-        self.paused = record.paused.as_ref().map(|pause| pause.until).filter(|until| *until > second);
+        let told = record.paused.as_ref().map(|pause| pause.until);
+        let paused = told.filter(|until| *until > second);
+        if let (Some(until), None) = (told.or(self.paused), paused) {
+            self.pause_ends(until.min(second), notices);
+        }
+        self.paused = paused;
+        // What was given back to a store that has lost its memory since may have been run since.
+        let returned = if record.floor == 0 || self.is_at_least_once() { record.returned.as_slice() } else { &[] };
+        if returned.is_empty() {
+            for tick in record.returned.iter().map(|back| back.tick) {
+                notices.push(Notice::Missed(Gap { from: tick, count: 1, reason: Reason::Forgotten }));
+            }
+        }
         let own = |nonce| {
             self.runs.iter().any(|run| run.nonce == nonce) || self.claim.is_some_and(|claim| claim.nonce == nonce)
         };
-        let died = record.open.as_ref().filter(|run| self.policy.delivery == Delivery::AtLeastOnce && !own(run.nonce));
+        let died = record.open.as_ref().filter(|run| self.is_at_least_once() && !own(run.nonce));
         self.take = match died {
             Some(run) if run.left.is_zero() => Some(run.tick),
             Some(run) => {
                 self.look_at = self.look_at.min(now.saturating_add(run.left));
                 None
             }
-            None => record.returned.first().map(|returned| returned.tick),
+            None => returned.first().map(|returned| returned.tick),
         };
+    }
+
+    /// What was claimed up to this tick may have been forgotten, so no tick up to it is run; at least once, it may run again.
+    fn believe_up_to(&mut self, floor: i64, notices: &mut Vec<Notice>) {
+        if !self.is_at_least_once() {
+            self.forgotten(floor, notices);
+            self.floor = self.floor.max(floor);
+        }
+    }
+
+    fn forgotten(&self, until: i64, notices: &mut Vec<Notice>) {
+        let gap = self.planner().between(self.last.max(self.floor), until, Reason::Forgotten);
+        notices.extend(gap.map(Notice::Missed));
     }
 
     fn kept(&mut self, sent: &Outstanding, nonce: u128, kept: bool, notices: &mut Vec<Notice>) {
@@ -95,6 +133,13 @@ impl Course {
 
     fn claimed(&mut self, now: BootInstant, sent: &Outstanding, reply: &TickReply, notices: &mut Vec<Notice>) {
         let Some(claim) = self.claim.take() else { return };
+        // Of a claim that was asked once, no request is under way any more.
+        let settled_at = if claim.unsure { claim.settled_at } else { now };
+        let (undecided, done) = (matches!(reply, TickReply::Late | TickReply::Fenced), *reply == TickReply::Done);
+        if claim.unsure && !matches!(reply, TickReply::Run { .. }) && !undecided && !done {
+            // An earlier request may have been executed, or will be.
+            self.give_back(claim.nonce, claim.tick, false, settled_at);
+        }
         match *reply {
             TickReply::Run { tick, attempt } => {
                 self.take = None;
@@ -109,14 +154,10 @@ impl Course {
                         began_us: 0,
                         took: Duration::ZERO,
                     };
-                    self.debts.push_back(Debt {
-                        nonce: claim.nonce,
-                        tick,
-                        op: TickOp::End { nonce: claim.nonce, end },
-                    });
+                    self.owe_end(claim.nonce, tick, end);
                     notices.push(Notice::Superseded(tick));
                 } else if self.lead == Lead::No {
-                    self.give_back(claim.nonce, tick, false);
+                    self.give_back(claim.nonce, tick, false, settled_at);
                 } else {
                     let (slot, guard) = (self.rules.slot, self.rules.guard);
                     self.runs.push(Run {
@@ -125,6 +166,7 @@ impl Course {
                         slot_until: sent.sent.saturating_add(slot.saturating_sub(guard)),
                         keep_at: sent.sent.saturating_add(slot / 3),
                         cut: false,
+                        settled_at,
                     });
                     notices.push(Notice::Run(Claimed { tick, attempt, nonce: claim.nonce, missed: claim.missed }));
                 }
@@ -137,10 +179,15 @@ impl Course {
                 self.retry_at = self.claim_at;
             }
             TickReply::Already { last, floor } => {
-                (self.last, self.floor) = (self.last.max(last), self.floor.max(floor));
+                self.last = self.last.max(last);
+                if floor > self.registered_at.unwrap_or_default() {
+                    self.believe_up_to(floor, notices);
+                }
+                self.floor = self.floor.max(floor);
                 self.take = None;
             }
-            TickReply::Moved { last } => self.last = self.last.max(last),
+            // Somebody has claimed meanwhile, or the record is a new one.
+            TickReply::Moved { .. } => self.look_at = now,
             TickReply::Early { left } => self.claim_at = now.saturating_add(left.min(EARLY)),
             TickReply::Busy { left, .. } => {
                 let wait = left.clamp(Duration::from_millis(10), BUSY);

@@ -6,8 +6,8 @@ use leader_core::store::{Missed as MissedTicks, TickClaim, TickOp};
 use leader_core::{BootInstant, Term};
 
 use super::{Course, Notice};
-use crate::plan::{Gap, Next};
-use crate::policy::{Delivery, MAX_ATTEMPTS};
+use crate::plan::{Gap, Next, Reason};
+use crate::policy::MAX_ATTEMPTS;
 use crate::store_clock::StoreClock;
 
 /// So long after a claim can no longer be executed is it given back.
@@ -25,7 +25,7 @@ pub(super) struct Claim {
     /// It may have been executed.
     pub(super) unsure: bool,
     /// Since when it surely has been, or never will be.
-    settled_at: BootInstant,
+    pub(super) settled_at: BootInstant,
 }
 
 impl Course {
@@ -46,17 +46,20 @@ impl Course {
             if now < self.claim_at {
                 return Err(Some(self.claim_at));
             }
-            if let Some(until) = self.still_paused(store_now) {
+            if let Some(until) = self.still_paused(store_now, notices) {
                 return Err(Some(clock.instant_of(until.saturating_mul(1_000_000))));
             }
             self.claim = Some(self.choose(now, clock, nonce, notices)?);
         }
-        let (not_after, settled_at) =
-            (self.rules.operation_timeout.saturating_mul(2), self.rules.operation_timeout * 2 + MARGIN);
+        let not_after = self.rules.operation_timeout.saturating_mul(2);
+        // One that is asked again may have become too old; but not by the asking.
+        let is_too_old = |claim: &Claim| self.planner().is_too_old(claim.tick, store_now - signed(not_after));
+        let is_too_old = self.claim.as_ref().is_some_and(is_too_old);
         let claim = self.claim.as_mut().expect("one was chosen");
-        claim.settled_at = now.saturating_add(settled_at);
+        claim.too_old |= is_too_old;
+        claim.settled_at = now.saturating_add(not_after + MARGIN);
         let claim = *claim;
-        let at_least_once = self.policy.delivery == Delivery::AtLeastOnce;
+        let at_least_once = self.is_at_least_once();
         let missed =
             claim.missed.map(|gap| MissedTicks { from: gap.from, count: gap.count, reason: gap.reason.to_string() });
         Ok(TickOp::Claim(Box::new(TickClaim {
@@ -85,10 +88,12 @@ impl Course {
         nonce: &mut dyn FnMut() -> u128,
         notices: &mut Vec<Notice>,
     ) -> Result<Claim, Option<BootInstant>> {
+        // Who vouches has to know of all that was claimed, or may have been.
+        let expect = if self.vouches { self.last.max(self.floor) } else { self.last };
         let mut claim = |tick, missed, too_old| Claim {
             nonce: nonce(),
             tick,
-            expect: self.last,
+            expect,
             missed,
             too_old,
             unsure: false,
@@ -96,13 +101,10 @@ impl Course {
         };
         let store_now = clock.micros(now);
         if let Some(tick) = self.take {
-            let age = store_now.saturating_sub(tick.saturating_mul(1_000_000));
-            let too_old = u128::try_from(age)
-                .is_ok_and(|age| age > self.policy.within().as_micros() + self.policy.jitter.as_micros());
-            return Ok(claim(tick, None, too_old));
+            return Ok(claim(tick, None, self.planner().is_too_old(tick, store_now)));
         }
         // A little early, where the clock is not known well: the store says how much is left.
-        let slack = i64::try_from(clock.slack(now).as_micros()).unwrap_or(i64::MAX);
+        let slack = signed(clock.slack(now));
         match self.planner().next(self.last.max(self.floor), store_now.saturating_add(slack)) {
             Next::Claim(due) => Ok(claim(due.tick, due.missed, false)),
             Next::At(at) => Err(Some(clock.instant_of(at.saturating_sub(slack)).max(now))),
@@ -115,30 +117,40 @@ impl Course {
         }
     }
 
-    /// Until when the job is paused. Ticks that come meanwhile are not run.
-    fn still_paused(&mut self, store_now: i64) -> Option<i64> {
+    /// Until when the job is paused.
+    fn still_paused(&mut self, store_now: i64, notices: &mut Vec<Notice>) -> Option<i64> {
         let (until, second) = (self.paused?, store_now.div_euclid(1_000_000));
-        self.floor = self.floor.max(until.min(second));
         if second >= until {
-            self.paused = None;
+            self.pause_ends(until, notices);
         }
         self.paused
     }
 
+    /// A pause is over: ticks up to its end are not run.
+    pub(super) fn pause_ends(&mut self, end: i64, notices: &mut Vec<Notice>) {
+        self.paused = None;
+        let gap = self.planner().between(self.last.max(self.floor), end, Reason::Paused);
+        notices.extend(gap.map(Notice::Missed));
+        self.floor = self.floor.max(end);
+    }
+
     /// Nobody leads here any more: what may have been claimed is given back, as soon as it can no longer be executed. When to
     /// look again, if it can.
-    pub(super) fn settle(&mut self, now: BootInstant) -> Option<Option<BootInstant>> {
-        let Some(claim) = self.claim else { return Some(None) };
+    pub(super) fn settle(&mut self, now: BootInstant) -> Option<BootInstant> {
+        let claim = self.claim?;
         if claim.unsure && now < claim.settled_at {
-            return Some(Some(claim.settled_at));
+            return Some(claim.settled_at);
         }
         self.claim = None;
-        if !claim.unsure {
-            return Some(None);
+        if claim.unsure {
+            self.give_back(claim.nonce, claim.tick, false, now);
         }
-        self.give_back(claim.nonce, claim.tick, false);
         None
     }
+}
+
+fn signed(span: Duration) -> i64 {
+    i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
 }
 
 fn micros(span: Duration) -> u64 {

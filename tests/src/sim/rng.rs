@@ -15,7 +15,8 @@ impl Rng {
         Self(seed.wrapping_add(1).wrapping_mul(0xD1B5_4A32_D192_ED03))
     }
 
-    fn bits(&mut self) -> u64 {
+    /// Any number.
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -146,6 +146,15 @@ impl Store {
         self.data.lease.as_ref().is_some_and(|lease| !lease.has_ended(at))
     }
 
+    /// Who holds the lease at `at` milliseconds of the server's clock, and under which term.
+    #[must_use]
+    pub fn leader(&self, at: u64) -> Option<(&Candidate, Term)> {
+        let lease = self.data.lease.as_ref().filter(|lease| !lease.has_ended(at))?;
+        let record = self.data.record.as_ref()?;
+        let holder = record.holder.as_ref().filter(|holder| holder.id == lease.holder)?;
+        Some((holder, record.term))
+    }
+
     /// The first instant after `at` at which something ends, in milliseconds of the server's clock.
     #[must_use]
     pub fn next_end(&self, at: u64) -> Option<u64> {

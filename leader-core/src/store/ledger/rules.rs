@@ -274,6 +274,11 @@ impl Claiming<'_> {
             notes.push(HistoryEvent::Missed(Missed { from: first.tick, count, reason: FORGOTTEN.to_owned() }));
             record.returned.clear();
         }
+        if record.server != seen.identity && !claim.at_least_once {
+            // A run of before may have been given back since, and run again: its giver asks once more if it got no answer.
+            record.open = None;
+            record.others.clear();
+        }
         notes.extend(claim.missed.clone().map(HistoryEvent::Missed));
         record.last = tick;
         cut(&claim.schedule).clone_into(&mut record.schedule);

@@ -1,6 +1,8 @@
 //! Simulates fleets by the hour; see `--help`.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command's output")]
 
+mod ticks;
+
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -34,6 +36,7 @@ cargo run --release -p leader-tests --bin simulate -- [OPTIONS]
   --variant NAME     breaks a rule on purpose, and stops at the first seed that shows it; one of
                      deadline-from-reply, wall-clock, no-guard, no-deadline, renew-by-value, late-reply,
                      no-quarantine, one-quarantine, forget-older, no-until
+  --ticks            jobs instead of leases; see --ticks --help
   --exhaustive       no simulation, but every interleaving of two instances within bounds, one scenario after another
   --compare N        no simulation, but the Redis store's scripts, for leases and for the ledger, beside the model of their
                      rules, in N courses of events by chance, from the first seed on
@@ -56,6 +59,9 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
+    if std::env::args().any(|argument| argument == "--ticks") {
+        return ticks::main();
+    }
     let arguments = match arguments() {
         Ok(Some(arguments)) => arguments,
         Ok(None) => {

@@ -1,0 +1,128 @@
+//! The store of a simulated world: the model of the lease's rules, and the ledger's own rules, on records in memory.
+
+use std::time::Duration;
+
+use leader_core::store::{Command, TickAnswer, TickCommand, TickOp, TickReply};
+use leader_core::testing::ledger::{Record, Seen, decide};
+
+use super::jobs::GROUPS;
+use super::settings::{Settings, Variant};
+use crate::sim::store::{Data, Executed, Store};
+
+/// What survives a restart with data, and what a snapshot holds.
+#[derive(Debug, Clone)]
+pub(super) struct Memory {
+    leases: Vec<Data>,
+    /// By job.
+    records: Vec<Option<Record>>,
+    /// By group: since which second which identity is known.
+    lost: Vec<Option<(u32, i64)>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Ledger {
+    leases: Vec<Store>,
+    records: Vec<Option<Record>>,
+    lost: Vec<Option<(u32, i64)>>,
+    variant: Option<Variant>,
+}
+
+impl Ledger {
+    /// An empty server.
+    pub(super) fn new(settings: &Settings, jobs: usize) -> Self {
+        Self {
+            leases: GROUPS.iter().map(|_| Store::new(Duration::ZERO, None)).collect(),
+            records: vec![None; jobs],
+            lost: vec![None; GROUPS.len()],
+            variant: settings.variant,
+        }
+    }
+
+    /// Executes a command about a lease at `now`, microseconds of the server's clock.
+    pub(super) fn lease(&mut self, now: u64, group: usize, command: &Command) -> Executed {
+        let store = &mut self.leases[group];
+        let before = store.noted_server();
+        let done = store.execute(now, command);
+        let after = store.noted_server();
+        if before != after {
+            self.lost[group] = after.map(|server| (server, (now / 1_000_000) as i64));
+        }
+        done
+    }
+
+    /// Executes a command about a job.
+    pub(super) fn tick(&mut self, now: u64, group: usize, job: usize, command: &TickCommand) -> TickAnswer {
+        if matches!(command.op, TickOp::GiveBack { .. }) && self.variant == Some(Variant::NoGiveBack) {
+            return TickAnswer { now_us: now, reply: TickReply::NotOpen };
+        }
+        if matches!(command.op, TickOp::KeepSlot { .. }) && self.variant == Some(Variant::SlotNotKept) {
+            return TickAnswer { now_us: now, reply: TickReply::Kept };
+        }
+        let store = &self.leases[group];
+        let server = if self.variant == Some(Variant::NeverFloor) { 0 } else { store.server };
+        let record = self.records[job].clone();
+        let end = record.as_ref().and_then(|record| record.open.as_ref()).map_or(0, |run| run.slot_end_us);
+        let decision = decide(
+            Seen {
+                record: Ok(record),
+                left: Duration::from_micros(end.saturating_sub(now)),
+                lease: store.leader(now / 1000),
+                now_us: now,
+                identity: &server.to_string(),
+                lost: self.lost[group].filter(|(known, _)| *known == store.server).map(|(_, lost)| lost),
+                other_last: Ok(None),
+            },
+            command,
+        );
+        if let Some(record) = decision.change.record {
+            self.records[job] = Some(record);
+        }
+        if let Some(lost) = decision.change.lost {
+            self.lost[group] = Some((store.server, lost));
+        }
+        TickAnswer { now_us: now, reply: decision.reply }
+    }
+
+    /// A job's record.
+    pub(super) fn record(&self, job: usize) -> Option<&Record> {
+        self.records[job].as_ref()
+    }
+
+    /// What it holds now.
+    pub(super) fn memory(&self) -> Memory {
+        Memory {
+            leases: self.leases.iter().map(|store| store.data.clone()).collect(),
+            records: self.records.clone(),
+            lost: self.lost.clone(),
+        }
+    }
+
+    /// It holds from now on what it held once.
+    pub(super) fn go_back(&mut self, memory: Memory) {
+        for (store, data) in self.leases.iter_mut().zip(memory.leases) {
+            store.data = data;
+        }
+        (self.records, self.lost) = (memory.records, memory.lost);
+    }
+
+    /// FLUSHALL.
+    pub(super) fn lose_all(&mut self) {
+        for store in &mut self.leases {
+            store.data = Data::default();
+        }
+        self.records.fill(None);
+        self.lost.fill(None);
+    }
+
+    /// It starts again, or another one takes its place.
+    pub(super) fn becomes_another(&mut self) {
+        for store in &mut self.leases {
+            store.server += 1;
+        }
+    }
+
+    /// An operator deletes a lease key.
+    pub(super) fn delete_lease(&mut self, group: usize) {
+        self.leases[group].delete_lease();
+    }
+}

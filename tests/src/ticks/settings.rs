@@ -1,0 +1,127 @@
+//! What a simulated world of jobs is like: everything but the seed.
+
+use std::time::Duration;
+
+use super::faults::FaultSet;
+
+/// A rule broken on purpose: the checker must notice, or it proves nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Variant {
+    /// A claim that is asked again has a nonce of its own.
+    NoNonce,
+    /// A claim is executed however late it comes.
+    NoNotAfter,
+    /// What was claimed and never begun is not given back.
+    NoGiveBack,
+    /// A claim without an answer is forgotten, and another one sent while it may be under way.
+    TwoClaims,
+    /// No slot is kept.
+    SlotNotKept,
+    /// Nobody looks at slots: a claim does not exclude others, and a run is not cut.
+    SlotNotLookedAt,
+    /// Ticks are due by the instance's own wall clock.
+    OwnClock,
+    /// A claim that comes early counts as executed.
+    EarlyIsRun,
+    /// Every leader vouches for what it knows.
+    VouchAlways,
+    /// A store that has lost its memory does not notice.
+    NeverFloor,
+    /// An end and a give-back are sent once.
+    DebtsOnce,
+}
+
+impl Variant {
+    /// All, with their names on the command line.
+    pub const ALL: [(Self, &'static str); 11] = [
+        (Self::NoNonce, "no-nonce"),
+        (Self::NoNotAfter, "no-not-after"),
+        (Self::NoGiveBack, "no-give-back"),
+        (Self::TwoClaims, "two-claims"),
+        (Self::SlotNotKept, "slot-not-kept"),
+        (Self::SlotNotLookedAt, "slot-not-looked-at"),
+        (Self::OwnClock, "own-clock"),
+        (Self::EarlyIsRun, "early-is-run"),
+        (Self::VouchAlways, "vouch-always"),
+        (Self::NeverFloor, "never-floor"),
+        (Self::DebtsOnce, "debts-once"),
+    ];
+
+    /// The variant of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(_, n)| *n == name).map(|(v, _)| *v)
+    }
+}
+
+/// A simulated world of jobs, but for its seed.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// How many instances there are.
+    pub instances: usize,
+    /// Of every lease and every slot.
+    pub ttl: Duration,
+    /// How long a process that is shut down waits for its bodies.
+    pub grace: Duration,
+    /// Each boot clock runs up to so much too fast or too slow.
+    pub drift_ppm: u32,
+    /// Each wall clock is wrong by up to so much.
+    pub skew: Duration,
+    /// Which faults happen.
+    pub faults: FaultSet,
+    /// The mean time from one fault to the next.
+    pub fault_gap: Duration,
+    /// The share of messages that are lost.
+    pub loss: f64,
+    /// The share of messages that are held up for up to a ttl.
+    pub held_up: f64,
+    /// Simulated time of one run.
+    pub run: Duration,
+    /// No fault in so much of it at the end.
+    pub quiet: Duration,
+    /// A rule broken on purpose.
+    pub variant: Option<Variant>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            instances: 3,
+            ttl: Duration::from_secs(4),
+            grace: Duration::from_secs(6),
+            drift_ppm: 500,
+            skew: Duration::from_secs(60),
+            faults: FaultSet::ALL,
+            fault_gap: Duration::from_secs(8),
+            loss: 0.002,
+            held_up: 0.004,
+            run: Duration::from_secs(900),
+            quiet: Duration::from_secs(120),
+            variant: None,
+        }
+    }
+}
+
+impl Settings {
+    /// These settings with a rule broken.
+    #[must_use]
+    pub fn broken(self, variant: Variant) -> Self {
+        Self { variant: Some(variant), ..self }
+    }
+
+    /// How long an instance waits for an answer.
+    #[must_use]
+    pub fn operation_timeout(&self) -> Duration {
+        self.ttl / 5
+    }
+
+    /// The part of a ttl that its holder does not use.
+    #[must_use]
+    pub fn guard(&self) -> Duration {
+        (self.ttl * 2 * self.drift_ppm / 1_000_000).max(Duration::from_millis(2))
+    }
+
+    pub(super) fn is(&self, variant: Variant) -> bool {
+        self.variant == Some(variant)
+    }
+}
