@@ -123,8 +123,8 @@ impl Pair {
                 return self.ask(&commands);
             }
             60..80 => self.now_us += self.rng.between(0, 3_000_000) as u64,
-            80..88 => self.elect(),
-            88..90 => {
+            80..88 | 89 => self.elect(),
+            88 => {
                 let group = self.rng.index(GROUPS);
                 self.data.groups[group].lease = None;
                 self.operate(&["DEL", &lease_key(&self.groups[group])]);
@@ -148,7 +148,7 @@ impl Pair {
                 self.script.server().troubles.full = full;
             }
             96 => self.now_us = self.now_us.saturating_add_signed(self.rng.between(-30_000_000, 30_000_000)),
-            97 => {
+            97..99 => {
                 let key = (self.rng.index(GROUPS), self.rng.index(JOBS));
                 let [record, _] = job_keys(&self.groups[key.0], &self.jobs[key.1], PREFIX);
                 self.data.jobs.remove(&key);

@@ -65,7 +65,8 @@ impl Record {
         };
         let open = if open.is_empty() { None } else { Some(run(open).ok_or("open")?) };
         let open = match open {
-            None => None,
+            None if slot.is_empty() => None,
+            None => return Err("slot"),
             Some(run) => {
                 let (lasts, end) = slot.split_once(':').ok_or("slot")?;
                 let (slot_us, slot_end_us) = (micros(lasts).ok_or("slot")?, micros(end).ok_or("slot")?);
@@ -185,6 +186,8 @@ mod tests {
             ("open", "120:000000000000000000000000000000ff:1:1:1:00000000000000000000000000000007:"),
             ("slot", ""),
             ("slot", "1"),
+            // A slot of no run.
+            ("open", ""),
             ("others", "60"),
             ("others", ","),
             ("returned", "60:1,x"),
@@ -194,7 +197,8 @@ mod tests {
         ] {
             let mut texts = good.each_ref().map(String::as_str);
             texts[FIELDS.iter().position(|name| *name == field).unwrap()] = bad;
-            assert_eq!(Record::of_texts(texts), Err(field), "{bad:?}");
+            let named = if (field, bad) == ("open", "") { "slot" } else { field };
+            assert_eq!(Record::of_texts(texts), Err(named), "{bad:?}");
         }
     }
 }

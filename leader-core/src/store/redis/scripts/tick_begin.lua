@@ -95,6 +95,8 @@ local function read(command)
     local lasts, ends = string.match(f[6], '^(%d+):(%d+)$')
     job.open.slot, job.open.slot_end = whole(lasts, MOST), whole(ends, MOST)
     if not job.open.slot or not job.open.slot_end then return nil, 'slot' end
+  elseif f[6] ~= '' then
+    return nil, 'slot'
   end
   job.since, job.last = whole(f[1], LAST_SECOND), whole(f[2], LAST_SECOND)
   if not job.since then return nil, 'since' end
