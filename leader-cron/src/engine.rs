@@ -93,7 +93,7 @@ impl Engine {
         let mut record = job.record();
         record.missed += due.missed;
         record.owed += due.missed;
-        if record.busy {
+        if record.busy > 0 {
             record.overlapping += 1;
             record.owed += 1;
             drop(record);
@@ -103,7 +103,7 @@ impl Engine {
             );
             return;
         }
-        record.busy = true;
+        record.busy += 1;
         let missed = std::mem::take(&mut record.owed);
         drop(record);
         if due.missed > 0 {

@@ -80,6 +80,7 @@ impl Run {
         entry: Option<Entry>,
         cut: oneshot::Receiver<()>,
     ) -> Self {
+        job.record().busy += 1;
         let claim = Claim { nonce, entry, cut: Some(cut), told: false };
         Self { engine, job, tick, origin: Origin::Claim(claim) }
     }
@@ -162,7 +163,7 @@ impl Run {
             }
             Origin::Own => (Permit::Ungated(Box::new(engine.elector.__begin_ungated(&job.name)?)), self.tick.clone()),
         };
-        job.record().began();
+        job.record().runs += 1;
         let term = tick.lease().map(leader_core::Lease::term);
         let span = tracing::info_span!(
             target: "leader", "leader.cron.tick",
@@ -187,10 +188,8 @@ impl Run {
 
 impl Drop for Run {
     fn drop(&mut self) {
-        match self.origin {
-            Origin::Own => self.job.record().busy = false,
-            Origin::Claim(_) => self.refuse(),
-        }
+        self.refuse();
+        self.job.record().busy -= 1;
     }
 }
 

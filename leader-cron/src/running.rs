@@ -120,7 +120,7 @@ fn status(job: &LiveJob, stopped: bool) -> JobStatus {
         zone: job.schedule.zone().to_owned(),
         group: job.group.clone(),
         next_tick: record.next.filter(|_| !stopped).map(instant),
-        running: record.running > 0,
+        running: record.busy > 0,
         last_run: record.last_run.clone(),
         runs: record.runs,
         failures: record.failures,

@@ -102,7 +102,10 @@ impl Scheduler {
         let jobs = jobs.into_iter().zip(schedules).enumerate();
         let jobs: Vec<_> = jobs.map(|(id, (job, schedule))| Arc::new(live(id, job, schedule))).collect();
         warn_if_there_is_none(&jobs);
-        jobs.iter().for_each(|job| job.announce(now));
+        for job in &jobs {
+            job.record().next = job.schedule.next_after(now);
+            job.announce(now);
+        }
         let (engine, orders) = Engine::new(elector, data, jobs);
         drop(runtime.spawn(waker::wake(Arc::clone(&engine), orders, start, SystemTime::now)));
         Ok(Running::new(engine, claim))

@@ -96,9 +96,7 @@ mod unix_seconds {
 #[derive(Debug, Default)]
 pub(crate) struct Record {
     /// From the moment a run is spawned until it has ended.
-    pub(crate) busy: bool,
-    /// How many runs are on.
-    pub(crate) running: u64,
+    pub(crate) busy: u64,
     pub(crate) next: Option<i64>,
     pub(crate) last_run: Option<LastRun>,
     pub(crate) runs: u64,
@@ -113,11 +111,6 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    pub(crate) fn began(&mut self) {
-        self.runs += 1;
-        self.running += 1;
-    }
-
     pub(crate) fn ended(&mut self, run: LastRun) {
         match run.outcome {
             RunOutcome::Ok => {}
@@ -125,7 +118,6 @@ impl Record {
             RunOutcome::Panicked(_) => self.panics += 1,
             RunOutcome::Cancelled | RunOutcome::TimedOut => self.cancelled += 1,
         }
-        self.running = self.running.saturating_sub(1);
         self.last_run = Some(run);
     }
 }

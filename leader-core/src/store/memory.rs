@@ -1,7 +1,7 @@
 //! A store in this process's memory.
 
 mod locks;
-mod ticks;
+pub(crate) mod ticks;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;

@@ -9,7 +9,7 @@ mod lock;
 pub(crate) mod memory;
 #[cfg(feature = "redis")]
 pub(crate) mod redis;
-mod rules;
+pub(crate) mod rules;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod url;

@@ -126,7 +126,7 @@ fn is_duplicate(last: &Acquisition, asker: &Candidate, seen: Term) -> bool {
 }
 
 /// The wall clock as the smallest term that may be given out now. It decides nothing else.
-pub(super) fn wall_clock() -> Term {
+pub(crate) fn wall_clock() -> Term {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     Term::new(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
 }

@@ -1,6 +1,7 @@
 //! An elector whose answers a test decides.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::future::Future;
 use std::ops::Deref;
 use std::pin::pin;
@@ -10,15 +11,18 @@ use std::thread::Thread;
 use std::time::Duration;
 
 use super::ManualClock;
+use crate::clock::BootInstant;
 use crate::config::Config;
 use crate::elector::Elector;
 use crate::event::{Event, Role};
 use crate::group::GroupName;
 use crate::identity::{Incarnation, InstanceId};
 use crate::lease::Term;
+use crate::store::memory::ticks::Ledger;
+use crate::store::rules::wall_clock;
 use crate::store::{
     Announcer, Answer, Answers, Batch, Command, Guarantees, Held, LeaseStore, LockAnswers, LockBatch, MemoryStore, Op,
-    Session, StoreFuture, Won,
+    Session, StoreFuture, TickAnswers, TickBatch, TickCommand, Won,
 };
 
 const TTL: Duration = Duration::from_secs(10);
@@ -152,17 +156,25 @@ impl Deref for FixedElector {
 }
 
 /// The store behind it: a list of the groups that are ours, and locks.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 struct Seats {
     state: Arc<Mutex<State>>,
     locks: MemoryStore,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
     ours: HashMap<String, bool>,
     last_term: u64,
     announcer: Option<Announcer>,
+    terms: HashMap<GroupName, Term>,
+    ledger: Ledger,
+}
+
+impl fmt::Debug for Seats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Seats")
+    }
 }
 
 impl Seats {
@@ -193,7 +205,9 @@ impl State {
         match command.op {
             Op::Acquire { .. } if ours => {
                 self.last_term += 1;
-                Answer::Won(Won { term: Term::new(self.last_term), in_quarantine: false, older_lease: Duration::ZERO })
+                let term = Term::new(self.last_term);
+                self.terms.insert(command.group.clone(), term);
+                Answer::Won(Won { term, in_quarantine: false, older_lease: Duration::ZERO })
             }
             Op::Acquire { .. } => Answer::Held(held(another())),
             Op::Renew { .. } if ours => Answer::Renewed,
@@ -236,6 +250,19 @@ impl LeaseStore for Seats {
 
     fn execute_locks(&self, batch: LockBatch) -> StoreFuture<'_, LockAnswers> {
         self.locks.execute_locks(batch)
+    }
+
+    fn execute_ticks(&self, batch: TickBatch) -> StoreFuture<'_, TickAnswers> {
+        let State { ours, terms, ledger, .. } = &mut *self.lock();
+        // By the real clock: the elector's own stands still, and ticks are to come all the same.
+        let answer = |command: &TickCommand| {
+            let led = ours.get(command.group.as_str()).copied().unwrap_or(false);
+            let term = terms.get(&command.group).copied().filter(|_| led);
+            let lease = term.map(|term| (&command.candidate, term));
+            Ok(ledger.execute(command, lease, BootInstant::now(), wall_clock().get()))
+        };
+        let answers = batch.commands.iter().map(answer).collect();
+        Box::pin(async { Ok(answers) })
     }
 
     fn disconnect(&self, incarnation: Incarnation) -> StoreFuture<'_, ()> {

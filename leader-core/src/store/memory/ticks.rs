@@ -15,7 +15,7 @@ const IDENTITY: &str = "memory";
 
 /// All jobs.
 #[derive(Default)]
-pub(super) struct Ledger {
+pub(crate) struct Ledger {
     jobs: HashMap<GroupName, HashMap<JobName, Job>>,
 }
 
@@ -29,7 +29,7 @@ struct Job {
 
 impl Ledger {
     /// Executes one command, where `lease` is who holds the group's.
-    pub(super) fn execute(
+    pub(crate) fn execute(
         &mut self,
         command: &TickCommand,
         lease: Option<(&Candidate, Term)>,
