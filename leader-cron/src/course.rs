@@ -14,6 +14,8 @@
 
 mod answers;
 mod claim;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -80,6 +80,7 @@ mod error;
 mod job;
 #[cfg_attr(not(feature = "testing"), allow(unreachable_pub, reason = "public for simulations, under `testing`"))]
 mod plan;
+#[cfg_attr(not(feature = "testing"), allow(unreachable_pub, reason = "public for simulations, under `testing`"))]
 mod policy;
 mod registration;
 mod run;

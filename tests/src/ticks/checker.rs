@@ -106,6 +106,9 @@ impl Checker {
             (TickOp::Claim(_), TickReply::Over { tick, .. }) => {
                 self.given_up.insert((job, *tick));
             }
+            (TickOp::GiveBack { .. }, TickReply::Superseded { tick }) => {
+                self.reported(job, *tick, None, answer.now_us, at);
+            }
             (TickOp::GiveBack { .. }, TickReply::Returned) => {
                 let returned = record.into_iter().flat_map(|record| &record.returned);
                 self.given_back.extend(returned.map(|back| (job, back.tick)));
