@@ -72,7 +72,8 @@ impl Checker {
                     if let Some(newest) = newest.filter(|newest| newest.tick.1 > body.tick.1) {
                         // At least once, what the store has forgotten runs again.
                         let since = newest.began.saturating_sub(5_000_000_000);
-                        if !self.losses.iter().any(|(_, at, _)| (since..body.began).contains(at)) {
+                        let forgot = self.losses.iter().any(|(_, at, _)| (since..body.began).contains(at));
+                        if !forgot && !self.excused(body.began) {
                             report.disorder += 1;
                             wrong(format!("{} came after {newest:?}: {body:?}", name(body.tick)));
                         }
@@ -162,9 +163,11 @@ impl Checker {
         !passed || self.given_back.contains(&tick)
     }
 
-    /// The store forgot a claim, and so did not know what was given back.
+    /// The store forgot a claim, or may have, before it was given back.
     fn was_forgotten(&self, claim: &Permitted) -> bool {
+        let soon = claim.at..claim.at + AROUND / 3;
         self.losses.iter().any(|(since, at, _)| (*since..*at).contains(&claim.at))
+            || self.doubts.iter().any(|doubt| soon.contains(doubt))
     }
 
     /// The job's record was lost, and a new one began after the tick.
