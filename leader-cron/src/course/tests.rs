@@ -8,6 +8,7 @@ use leader_core::{Candidate, Incarnation, InstanceId};
 
 use super::*;
 use crate::plan::Reason;
+use crate::policy::Missed;
 
 /// A round hour.
 const START: i64 = 1_800_000_000;

@@ -94,10 +94,8 @@ impl Checker {
         record: Option<&Record>,
     ) {
         match (op, &answer.reply) {
-            (TickOp::Register { .. }, TickReply::Registered(record)) => {
-                if !self.since[job].contains(&record.since) {
-                    self.since[job].push(record.since);
-                }
+            (TickOp::Register { .. }, TickReply::Registered(record)) if !self.since[job].contains(&record.since) => {
+                self.since[job].push(record.since);
             }
             (TickOp::Claim(_), TickReply::Run { tick, .. }) => {
                 let claim = Permitted { at, process: (from.host, from.start), tick: *tick };
