@@ -14,6 +14,10 @@
 
 mod answers;
 mod claim;
+mod debts;
+mod slots;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -22,8 +26,9 @@ use leader_core::store::{RunEnd, TickOp};
 use leader_core::{BootInstant, Term};
 
 use self::claim::Claim;
+use self::debts::Debt;
 use crate::plan::{Gap, Planner};
-use crate::policy::{Delivery, Missed, Overlap, Policy};
+use crate::policy::{Delivery, Overlap, Policy};
 use crate::schedule::Schedule;
 use crate::store_clock::StoreClock;
 
@@ -47,7 +52,9 @@ pub struct Rules {
 /// What is asked of the ledger; an answer is handed back with its number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
+    /// Its number.
     pub no: u64,
+    /// What is asked.
     pub op: TickOp,
 }
 
@@ -74,7 +81,12 @@ pub enum Notice {
     /// This tick was given back, and a newer one has taken its place.
     Superseded(i64),
     /// This tick was begun so often, or so long ago, that it is not begun any more.
-    GaveUp { tick: i64, attempts: u32 },
+    GaveUp {
+        /// The tick.
+        tick: i64,
+        /// How often.
+        attempts: u32,
+    },
     /// The job's record is broken at this field.
     Corrupt(&'static str),
     /// The schedule has no tick any more.
@@ -84,9 +96,13 @@ pub enum Notice {
 /// A run that the ledger permits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Claimed {
+    /// The tick.
     pub tick: i64,
+    /// 1 if it was never begun before.
     pub attempt: u32,
+    /// Of its claim.
     pub nonce: u128,
+    /// The ticks before it that are not run.
     pub missed: Option<Gap>,
 }
 
@@ -118,16 +134,6 @@ struct Run {
     cut: bool,
     /// Since when its claim is not executed once more.
     settled_at: BootInstant,
-}
-
-/// What the ledger has to be told.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Debt {
-    /// Not before.
-    at: BootInstant,
-    nonce: u128,
-    tick: i64,
-    op: TickOp,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -191,6 +197,7 @@ pub struct Course {
 }
 
 impl Course {
+    /// Of a job that this instance has just come to know. `seed`: spreads its jitter, the same on every instance.
     pub fn new(schedule: Schedule, policy: Policy, seed: u64, rules: Rules) -> Self {
         let text = format!("{} {}", schedule.expression().trim(), schedule.zone());
         Self {
@@ -344,15 +351,6 @@ impl Course {
         }
     }
 
-    fn ready_debt(&self, now: BootInstant) -> Option<(Kind, TickOp)> {
-        let debt = self.debts.iter().find(|debt| debt.at <= now)?;
-        Some((Kind::Debt(debt.nonce), debt.op.clone()))
-    }
-
-    fn next_debt(&self) -> Option<BootInstant> {
-        self.debts.iter().map(|debt| debt.at).min()
-    }
-
     fn term(&self) -> Option<Term> {
         match self.lead {
             Lead::No => None,
@@ -382,37 +380,6 @@ impl Course {
     fn take_run(&mut self, nonce: u128) -> Option<Run> {
         let place = self.runs.iter().position(|run| run.nonce == nonce)?;
         Some(self.runs.remove(place))
-    }
-
-    fn give_back(&mut self, nonce: u128, tick: i64, begun: bool, at: BootInstant) {
-        let keep = self.is_at_least_once() || self.policy.missed == Missed::All;
-        self.debts.push_back(Debt { at, nonce, tick, op: TickOp::GiveBack { nonce, begun, keep } });
-    }
-
-    fn owe_end(&mut self, nonce: u128, tick: i64, end: RunEnd) {
-        self.debts.push_back(Debt { at: BootInstant::default(), nonce, tick, op: TickOp::End { nonce, end } });
-    }
-
-    fn cut_what_ran_out(&mut self, now: BootInstant, notices: &mut Vec<Notice>) {
-        if !self.is_exclusive() {
-            return;
-        }
-        for run in self.runs.iter_mut().filter(|run| !run.cut && run.slot_until <= now) {
-            run.cut = true;
-            notices.push(Notice::Cut(run.nonce));
-        }
-    }
-
-    fn next_slot_end(&self) -> Option<BootInstant> {
-        self.slots().map(|run| run.slot_until).min()
-    }
-
-    fn next_keep(&self) -> Option<BootInstant> {
-        self.slots().map(|run| run.keep_at).min()
-    }
-
-    fn slots(&self) -> impl Iterator<Item = &Run> {
-        self.runs.iter().filter(|run| self.is_exclusive() && !run.cut)
     }
 }
 

@@ -84,6 +84,7 @@ mod live_job;
 mod orders;
 #[cfg_attr(not(feature = "testing"), allow(unreachable_pub, reason = "public for simulations, under `testing`"))]
 mod plan;
+#[cfg_attr(not(feature = "testing"), allow(unreachable_pub, reason = "public for simulations, under `testing`"))]
 mod policy;
 mod registration;
 mod run;

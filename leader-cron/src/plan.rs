@@ -19,7 +19,7 @@ const MICROS: i64 = 1_000_000;
 
 /// What to do about a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
+pub(crate) enum Next {
     /// This tick is due.
     Claim(Due),
     /// Nothing is, before this instant, in microseconds since 1970.
@@ -30,11 +30,11 @@ pub enum Next {
 
 /// A tick that is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Due {
+pub(crate) struct Due {
     /// In seconds since 1970.
-    pub tick: i64,
+    pub(crate) tick: i64,
     /// The ticks before it that are not run.
-    pub missed: Option<Gap>,
+    pub(crate) missed: Option<Gap>,
 }
 
 /// Ticks that are not run.
@@ -65,11 +65,11 @@ pub enum Reason {
 
 /// What a plan is made of.
 #[derive(Debug, Clone, Copy)]
-pub struct Planner<'a> {
-    pub schedule: &'a Schedule,
-    pub policy: &'a Policy,
+pub(crate) struct Planner<'a> {
+    pub(crate) schedule: &'a Schedule,
+    pub(crate) policy: &'a Policy,
     /// The job's own: jobs of one schedule are spread by it.
-    pub seed: u64,
+    pub(crate) seed: u64,
 }
 
 impl fmt::Display for Reason {
@@ -87,7 +87,7 @@ impl fmt::Display for Reason {
 impl Planner<'_> {
     /// What comes after `base`, the newest tick that was claimed, or before which the job does not count, in seconds; at
     /// `now`, by the store's clock, in microseconds.
-    pub fn next(&self, base: i64, now: i64) -> Next {
+    pub(crate) fn next(&self, base: i64, now: i64) -> Next {
         let second = now.div_euclid(MICROS);
         let cut = base.max(self.oldest(second));
         let tick = match self.policy.missed {
@@ -115,18 +115,18 @@ impl Planner<'_> {
     }
 
     /// Whether a tick is older than what the job runs.
-    pub fn is_too_old(&self, tick: i64, now: i64) -> bool {
+    pub(crate) fn is_too_old(&self, tick: i64, now: i64) -> bool {
         tick <= self.oldest(now.div_euclid(MICROS))
     }
 
     /// The ticks later than `base`, up to `until`.
-    pub fn between(&self, base: i64, until: i64, reason: Reason) -> Option<Gap> {
+    pub(crate) fn between(&self, base: i64, until: i64, reason: Reason) -> Option<Gap> {
         let from = self.schedule.next_after(base).filter(|first| *first <= until)?;
         Some(Gap { from, count: self.count(base, until, COUNTED), reason })
     }
 
     /// When the run of a tick begins at the earliest. The same for all who ask, so that a hand-over does not begin it anew.
-    pub fn due_at(&self, tick: i64) -> i64 {
+    pub(crate) fn due_at(&self, tick: i64) -> i64 {
         let spread = u64::try_from(self.policy.jitter.as_micros()).unwrap_or(u64::MAX);
         let late = if spread == 0 { 0 } else { mixed(self.seed ^ tick.cast_unsigned()) % spread };
         tick.saturating_mul(MICROS).saturating_add_unsigned(late)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leader_core::BootInstant;
-use leader_core::store::{JobRecord, RunEnd, RunOutcome, TickAnswer, TickOp, TickReply};
+use leader_core::store::{JobRecord, RunEnd, RunOutcome, TickAnswer, TickReply};
 
 use super::{CORRUPT, Claimed, Course, Kind, LOOK, Lead, Notice, Outstanding, Run};
 use crate::plan::{Gap, Reason};
@@ -117,18 +117,6 @@ impl Course {
     fn forgotten(&self, until: i64, notices: &mut Vec<Notice>) {
         let gap = self.planner().between(self.last.max(self.floor), until, Reason::Forgotten);
         notices.extend(gap.map(Notice::Missed));
-    }
-
-    fn kept(&mut self, sent: &Outstanding, nonce: u128, kept: bool, notices: &mut Vec<Notice>) {
-        let rules = self.rules;
-        let Some(run) = self.runs.iter_mut().find(|run| run.nonce == nonce && !run.cut) else { return };
-        if kept {
-            run.slot_until = run.slot_until.max(sent.sent.saturating_add(rules.slot.saturating_sub(rules.guard)));
-            run.keep_at = sent.sent.saturating_add(rules.slot / 3);
-        } else {
-            run.cut = true;
-            notices.push(Notice::Cut(nonce));
-        }
     }
 
     fn claimed(&mut self, now: BootInstant, sent: &Outstanding, reply: &TickReply, notices: &mut Vec<Notice>) {

@@ -94,10 +94,8 @@ impl Checker {
         record: Option<&Record>,
     ) {
         match (op, &answer.reply) {
-            (TickOp::Register { .. }, TickReply::Registered(record)) => {
-                if !self.since[job].contains(&record.since) {
-                    self.since[job].push(record.since);
-                }
+            (TickOp::Register { .. }, TickReply::Registered(record)) if !self.since[job].contains(&record.since) => {
+                self.since[job].push(record.since);
             }
             (TickOp::Claim(_), TickReply::Run { tick, .. }) => {
                 let claim = Permitted { at, process: (from.host, from.start), tick: *tick };
@@ -105,6 +103,9 @@ impl Checker {
             }
             (TickOp::Claim(_), TickReply::Over { tick, .. }) => {
                 self.given_up.insert((job, *tick));
+            }
+            (TickOp::GiveBack { .. }, TickReply::Superseded { tick }) => {
+                self.reported(job, *tick, None, answer.now_us, at);
             }
             (TickOp::GiveBack { .. }, TickReply::Returned) => {
                 let returned = record.into_iter().flat_map(|record| &record.returned);

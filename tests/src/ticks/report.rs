@@ -71,8 +71,10 @@ report! {
     cut: "cut",
     /// Ticks that were given back, and claimed again.
     returned: "given back",
-    /// Bodies that ran beside another one of their job after the store's clock was set ahead, or its memory was lost.
-    excused: "overlapping, clock set or memory lost",
+    /// Bodies that ran beside another one of their job, after the store's clock was set ahead: slots end by it.
+    excused: "overlapping, clock set ahead",
+    /// Bodies that ran beside another one of their job, after the store had forgotten its slot.
+    unsafe_slots: "overlapping, slot forgotten",
     /// Ticks that did not run, and nobody told.
     lost: "LOST",
     /// Ticks that ran twice, at most once.

@@ -103,10 +103,16 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// These settings with a rule broken.
+    /// These settings with a rule broken, and what it takes to show.
     #[must_use]
-    pub fn broken(self, variant: Variant) -> Self {
-        Self { variant: Some(variant), ..self }
+    pub fn broken(mut self, variant: Variant) -> Self {
+        match variant {
+            Variant::NoNotAfter => self.held_up = self.held_up.max(0.1),
+            Variant::DebtsOnce => self.loss = self.loss.max(0.02),
+            _ => {}
+        }
+        self.variant = Some(variant);
+        self
     }
 
     /// How long an instance waits for an answer.

@@ -58,8 +58,10 @@ impl Checker {
             bodies.sort_by_key(|body| body.began);
             if job.is_exclusive() {
                 for (first, second) in overlapping(&bodies, end) {
-                    if self.excused(second.began) {
+                    if self.clock_was_set_ahead(second.began) {
                         report.excused += 1;
+                    } else if self.memory_was_lost_before(second.began) {
+                        report.unsafe_slots += 1;
                     } else {
                         report.overlaps += 1;
                         wrong(format!("{} overlaps {}: {first:?}, {second:?}", name(second.tick), name(first.tick)));
@@ -71,7 +73,9 @@ impl Checker {
                 for body in bodies.iter().filter(|body| body.attempt == 1 && !self.given_back.contains(&body.tick)) {
                     if let Some(newest) = newest.filter(|newest| newest.tick.1 > body.tick.1) {
                         // At least once, what the store has forgotten runs again.
-                        if !self.losses.iter().any(|(_, at, _)| (newest.began..body.began).contains(at)) {
+                        let since = newest.began.saturating_sub(5_000_000_000);
+                        let forgot = self.losses.iter().any(|(_, at, _)| (since..body.began).contains(at));
+                        if !forgot && !self.clock_was_set_ahead(body.began) {
                             report.disorder += 1;
                             wrong(format!("{} came after {newest:?}: {body:?}", name(body.tick)));
                         }
@@ -161,9 +165,11 @@ impl Checker {
         !passed || self.given_back.contains(&tick)
     }
 
-    /// The store forgot a claim, and so did not know what was given back.
+    /// The store forgot a claim, or may have, before it was given back.
     fn was_forgotten(&self, claim: &Permitted) -> bool {
+        let soon = claim.at..claim.at + AROUND / 3;
         self.losses.iter().any(|(since, at, _)| (*since..*at).contains(&claim.at))
+            || self.doubts.iter().any(|doubt| soon.contains(doubt))
     }
 
     /// The job's record was lost, and a new one began after the tick.
@@ -178,9 +184,12 @@ impl Checker {
         next.is_none_or(|claim| self.starts[&claim.process] + 5 >= tick.1)
     }
 
-    fn excused(&self, at: u64) -> bool {
-        let after = |since: u64| (since..since + AROUND).contains(&at);
-        self.losses.iter().any(|(_, lost, _)| after(*lost)) || self.steps.iter().any(|(set, by)| *by > 0 && after(*set))
+    fn clock_was_set_ahead(&self, before: u64) -> bool {
+        self.steps.iter().any(|(at, by)| *by > 0 && (*at..at + AROUND).contains(&before))
+    }
+
+    fn memory_was_lost_before(&self, at: u64) -> bool {
+        self.losses.iter().any(|(_, lost, _)| (*lost..lost + AROUND / 3).contains(&at))
     }
 }
 

@@ -87,7 +87,7 @@ fn arguments() -> Result<Option<Arguments>, lexopt::Error> {
             Long("seed") => seed = arguments.value()?.parse()?,
             Long("instances") => settings.instances = arguments.value()?.parse()?,
             Long("fault-gap") => settings.fault_gap = Duration::from_secs_f64(arguments.value()?.parse()?),
-            Long("variant") => settings.variant = Some(arguments.value()?.parse_with(variant_named)?),
+            Long("variant") => settings = settings.broken(arguments.value()?.parse_with(variant_named)?),
             Long("trace") => {
                 let words = arguments.value()?.string()?;
                 trace = Some(words.split(',').map(str::to_owned).collect());

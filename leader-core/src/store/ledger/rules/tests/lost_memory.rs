@@ -64,6 +64,20 @@ fn a_vanished_record_begins_with_what_the_process_knows_and_only_who_vouches_run
 }
 
 #[test]
+fn a_run_of_before_that_was_given_back_and_run_again_is_not_run_a_third_time() {
+    for forbid in [false, true] {
+        let mut desk = Desk::new();
+        desk.ask(ask(TickClaim { forbid, ..claim() }));
+        // Back to here: since then it was given back, and run. Whoever gave it back got no answer, and asks again.
+        desk.pass(240);
+        (desk.identity, desk.lost) = ("another", Some(NOW + 120));
+        assert_eq!(desk.ask(ask(TickClaim { vouch: true, forbid, ..at(NOW + 180) })), run(NOW + 180, 1));
+        assert_eq!(desk.ask(TickOp::GiveBack { nonce: 1, begun: false, keep: true }), TickReply::NotOpen);
+        assert_eq!(desk.record().returned, []);
+    }
+}
+
+#[test]
 fn the_first_claim_writes_down_since_when_the_store_is_another_one() {
     let mut desk = rolled_back();
     desk.lost = None;
