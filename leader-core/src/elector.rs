@@ -433,9 +433,18 @@ impl Elector {
 
     /// Resolves when the shutdown has begun, or the elector has ended in another way.
     pub async fn __closing(&self) {
+        self.reached(Phase::Ending).await;
+    }
+
+    /// Resolves when the elector has ended: it asks the store nothing any more.
+    pub async fn __ended(&self) {
+        self.reached(Phase::Stopped).await;
+    }
+
+    async fn reached(&self, phase: Phase) {
         let mut progress = self.shared().progress.subscribe();
         // The sender lives as long as this handle.
-        let _ = progress.wait_for(|p| p.phase >= Phase::Ending).await;
+        let _ = progress.wait_for(|p| p.phase >= phase).await;
     }
 }
 

@@ -14,6 +14,7 @@ use crate::course::{Claimed, Course, Failure, Notice, Poll, Rules};
 use crate::engine::Engine;
 use crate::job::Body;
 use crate::live_job::LiveJob;
+use crate::orders::Held;
 use crate::plan::Gap;
 use crate::run::Run;
 use crate::store_clock::StoreClock;
@@ -35,6 +36,12 @@ struct Member {
     wake: Option<BootInstant>,
 }
 
+/// What becomes of it when the ledger knows.
+enum Waits {
+    Told(oneshot::Sender<()>),
+    Dropped(Option<Held>),
+}
+
 type Answered = (Vec<(usize, u64)>, Result<TickAnswers, StoreError>);
 
 pub(crate) struct Courses {
@@ -49,7 +56,7 @@ pub(crate) struct Courses {
     /// How to cut a run, by the nonce of its claim.
     cuts: HashMap<u128, oneshot::Sender<()>>,
     /// Who waits until the ledger knows of the end of a run.
-    waiting: Vec<(usize, u128, oneshot::Sender<()>)>,
+    waiting: Vec<(usize, u128, Waits)>,
     /// The calls fail since.
     failing: Option<StoreError>,
 }
@@ -104,11 +111,12 @@ impl Courses {
     }
 
     /// The body of this claim never began.
-    pub(crate) fn refused(&mut self, job: usize, nonce: u128) {
+    pub(crate) fn refused(&mut self, job: usize, nonce: u128, held: Option<Held>) {
         self.cuts.remove(&nonce);
         if let Some(member) = self.members.get_mut(&job) {
             member.course.refused(nonce);
-            self.touched.push(job);
+            self.waiting.push((job, nonce, Waits::Dropped(held)));
+            self.settle(job);
         }
     }
 
@@ -117,7 +125,7 @@ impl Courses {
         self.cuts.remove(&nonce);
         if let Some(member) = self.members.get_mut(&job) {
             member.course.ended(nonce, end, cut);
-            self.waiting.push((job, nonce, told));
+            self.waiting.push((job, nonce, Waits::Told(told)));
             self.settle(job);
         }
     }
@@ -253,9 +261,12 @@ impl Courses {
 
     fn settle(&mut self, index: usize) {
         let Some(Member { course, .. }) = self.members.get(&index) else { return };
-        for (_, _, told) in self.waiting.extract_if(.., |(of, nonce, _)| *of == index && course.is_settled(*nonce)) {
-            // Who waited may have gone.
-            let _ = told.send(());
+        for (_, _, waits) in self.waiting.extract_if(.., |(of, nonce, _)| *of == index && course.is_settled(*nonce)) {
+            match waits {
+                // Who waited may have gone.
+                Waits::Told(told) => drop(told.send(())),
+                Waits::Dropped(held) => drop(held),
+            }
         }
         self.touched.push(index);
     }

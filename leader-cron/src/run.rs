@@ -18,7 +18,7 @@ use crate::bodies::Begun;
 use crate::engine::Engine;
 use crate::job::{Body, Membership};
 use crate::live_job::LiveJob;
-use crate::orders::Order;
+use crate::orders::{Held, Order};
 use crate::registration::{BoxFuture, Context, Outcome};
 use crate::status::{LastRun, RunOutcome};
 use crate::tick::{Tick, instant};
@@ -153,10 +153,11 @@ impl Run {
         let engine = Arc::clone(&self.engine);
         let job = Arc::clone(&self.job);
         let begun = engine.bodies.begin(&job)?;
-        let mut held: Option<Box<dyn Any + Send + Sync>> = None;
+        let mut held: Option<Held> = None;
         let (permit, tick) = match &mut self.origin {
             Origin::Claim(claim) => {
-                let entry = claim.entry.take().filter(|entry| entry.lease().is_held())?;
+                claim.entry.as_ref().filter(|entry| entry.lease().is_held())?;
+                let entry = claim.entry.take()?;
                 held = Some(Box::new(entry.hold()));
                 let tick = self.tick.clone().with_lease(entry.lease().clone());
                 (Permit::Led(entry), tick)
@@ -181,7 +182,8 @@ impl Run {
         if let Origin::Claim(claim) = &mut self.origin
             && !std::mem::replace(&mut claim.told, true)
         {
-            self.engine.order(Order::Refused { job: self.job.id, nonce: claim.nonce });
+            let held = claim.entry.as_ref().map(|entry| Box::new(entry.hold()) as Held);
+            self.engine.order(Order::Refused { job: self.job.id, nonce: claim.nonce, held });
         }
     }
 }
@@ -209,7 +211,7 @@ struct Report {
     outcome: RunOutcome,
     run: Run,
     /// Keeps the lease from being given back before the ledger knows of the end.
-    _held: Option<Box<dyn Any + Send + Sync>>,
+    _held: Option<Held>,
     _begun: Begun,
 }
 

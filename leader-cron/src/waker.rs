@@ -7,7 +7,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use leader_core::{BootInstant, NotReady};
+use leader_core::BootInstant;
 use tokio::sync::mpsc::{self, UnboundedReceiver, error::TrySendError};
 
 use crate::courses::Courses;
@@ -69,15 +69,17 @@ pub(crate) async fn wake(
             waker.obey(order, now);
         }
     }
+    let mut ended = pin!(engine.elector.__ended());
     loop {
         waker.courses.advance(true);
-        if waker.courses.is_quiet() || matches!(engine.elector.ready(), Err(NotReady::Stopped)) {
+        if waker.courses.is_quiet() {
             return;
         }
         let sleep = sleep(None, waker.courses.next_wake());
         tokio::select! {
             biased;
             () = waker.courses.answer() => {}
+            () = &mut ended => return,
             Some(order) = orders.recv() => waker.obey(order, wall()),
             () = tokio::time::sleep(sleep) => {}
         }
@@ -91,7 +93,7 @@ impl Waker {
 
     fn obey(&mut self, order: Order, now: SystemTime) {
         match order {
-            Order::Refused { job, nonce } => self.courses.refused(job, nonce),
+            Order::Refused { job, nonce, held } => self.courses.refused(job, nonce, held),
             Order::Ended { job, nonce, end, cut, told } => self.courses.ended(job, nonce, end, cut, told),
             Order::Add(job) => {
                 self.schedule(&job, now);
