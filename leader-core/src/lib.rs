@@ -62,6 +62,8 @@
 //! | `testing` | the module `testing`: electors with a fixed answer, a manual clock, a faulty store, the conformance suite of stores | |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(any(feature = "macros", feature = "testing"))]
+mod block_on;
 mod bootstrap;
 mod cell;
 mod clock;
@@ -107,9 +109,9 @@ pub use identity::{Candidate, Incarnation, InstanceId, InvalidInstanceId};
 #[cfg(feature = "macros")]
 #[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
 #[doc(inline)]
-pub use leader_macros::leader_only;
+pub use leader_macros::{leader_only, run_once, with_lock};
 pub use lease::{FencingToken, Lease, Term};
-pub use lock::{HeldLock, LockBuilder, LockError, LockGuard, lock};
+pub use lock::{HeldLock, LockBuilder, LockError, LockGuard, held_lock, lock};
 pub use once::{Once, OnceBuilder, once};
 pub use scope::EnterGuard;
 #[cfg(feature = "signal")]
@@ -124,6 +126,11 @@ pub mod __private {
     pub use crate::entry::Entry;
     pub use crate::gate::{CallSite, OnLoss, Skipped};
     pub use crate::group::{GroupRegistration, Site};
+    #[cfg(feature = "macros")]
+    pub use crate::lock::attribute::{
+        CarriesLockError, CarriesLoss, Completes, Holding, HoldingOnce, LockCall, Loss, OnceCall, key, log_skip, run_once,
+        with_lock,
+    };
     pub use crate::shared::JobClaim;
     pub use inventory;
 }

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use crate::elector::Elector;
 use crate::lock::mail::Mail;
-use crate::lock::{LockBuilder, LockError, current_elector};
+use crate::lock::{LockBuilder, LockError, LockGuard, current_elector};
 use crate::shared::Shared;
 use crate::store::{InvalidLockKey, LockKey};
 
@@ -145,15 +145,24 @@ impl OnceBuilder {
         F: Future<Output = Result<T, E>>,
         E: From<LockError>,
     {
-        let guard = match self.lock.attempt().await {
-            Ok(Some(guard)) => guard,
-            Ok(None) => return Ok(Once::Done),
+        let (guard, keep) = match self.claim().await {
+            Ok((Some(guard), keep)) => (guard, keep),
+            Ok((None, _)) => return Ok(Once::Done),
             Err(LockError::Busy { .. }) => return Ok(Once::Busy),
             Err(error) => return Err(error.into()),
         };
-        let done = guard.run(|_| work()).await??;
-        guard.complete(self.keep).await?;
-        Ok(Once::Ran(done))
+        let work = guard.run_sync(work);
+        let done = guard.run_cancellable(work).await;
+        match guard.end_once(done, Result::is_ok, keep).await {
+            Ok(done) => done.map(Once::Ran),
+            Err((_, Some(Err(error)))) => Err(error),
+            Err((error, _)) => Err(error.into()),
+        }
+    }
+
+    /// Claims the work, and says for how long it is to count as done; no claim: it is done.
+    pub(crate) async fn claim(self) -> Result<(Option<LockGuard>, Option<Duration>), LockError> {
+        Ok((self.lock.attempt().await?, self.keep))
     }
 }
 

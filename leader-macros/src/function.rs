@@ -1,12 +1,12 @@
 //! A function whose body stays tokens, so that an expansion keeps it as it was written.
 
-use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, TokenStreamExt, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
 use syn::{
-    AttrStyle, Attribute, Error, GenericArgument, PathArguments, Result, ReturnType, Safety, Signature, Token, Type,
+    AttrStyle, Attribute, Error, Expr, GenericArgument, PathArguments, Result, ReturnType, Safety, Signature, Token, Type,
     TypeParamBound, Visibility,
 };
 
@@ -208,6 +208,18 @@ pub(crate) fn all(errors: impl IntoIterator<Item = Error>) -> Result<()> {
     combined.map_or(Ok(()), Err)
 }
 
+/// What was read, or all errors of both.
+pub(crate) fn both<T>(read: Result<T>, checked: Result<()>) -> Result<T> {
+    match (read, checked) {
+        (Ok(read), Ok(())) => Ok(read),
+        (Ok(_), Err(error)) | (Err(error), Ok(())) => Err(error),
+        (Err(mut error), Err(also)) => {
+            error.combine(also);
+            Err(error)
+        }
+    }
+}
+
 /// The result of some work.
 #[derive(Clone, Copy)]
 pub(crate) enum Output<'a> {
@@ -220,6 +232,30 @@ pub(crate) enum Output<'a> {
 }
 
 impl Output<'_> {
+    /// The path of a function that a trait of `leader-core` has for this type. That the type has no such trait is reported at
+    /// the type.
+    pub(crate) fn function(self, krate: &TokenStream, name: &str, function: &str) -> TokenStream {
+        let place = if let Self::Named(ty) = self { ty.span() } else { Span::call_site() };
+        let (name, function) = (Ident::new(name, place), Ident::new(function, Span::call_site()));
+        match self {
+            Self::Unit => quote!(<() as #krate::__private::#name>::#function),
+            Self::Named(ty) => quote!(<#ty as #krate::__private::#name>::#function),
+            Self::Unnamed(_) => quote!(#krate::__private::#name::#function),
+        }
+    }
+
+    /// What is returned by a call that is skipped, unless the attribute says it.
+    pub(crate) fn skipped(self, krate: &TokenStream, said: Option<&Expr>) -> TokenStream {
+        match (said, self) {
+            (Some(value), _) => value.to_token_stream(),
+            (None, Self::Unit) => quote!(()),
+            (None, output) => {
+                let skipped = output.function(krate, "Skipped", "skipped");
+                quote!(#skipped())
+            }
+        }
+    }
+
     /// Tells an `async` block its output before its body does: `?` and `return` in it need to know. Written at the type,
     /// or else at the function's name, because messages about the body's value show that place too.
     fn declaration(self, name: Span) -> TokenStream {

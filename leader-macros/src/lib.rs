@@ -4,8 +4,14 @@
 mod args;
 mod cron;
 mod function;
+mod key;
 mod leader_only;
+mod locked;
+mod nesting;
+mod run_once;
 mod schedule;
+mod time;
+mod with_lock;
 
 use proc_macro::TokenStream;
 
@@ -112,6 +118,18 @@ use proc_macro::TokenStream;
 #[proc_macro_attribute]
 pub fn leader_only(args: TokenStream, item: TokenStream) -> TokenStream {
     leader_only::expand(args.into(), item.into()).into()
+}
+
+/// WITH_LOCK
+#[proc_macro_attribute]
+pub fn with_lock(args: TokenStream, item: TokenStream) -> TokenStream {
+    with_lock::expand(args.into(), item.into()).into()
+}
+
+/// RUN_ONCE
+#[proc_macro_attribute]
+pub fn run_once(args: TokenStream, item: TokenStream) -> TokenStream {
+    run_once::expand(args.into(), item.into()).into()
 }
 
 /// Makes a function a job that runs when a cron expression says so.

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use super::guard::{Claim, Outcome};
 use super::machine::Rules;
-use super::run::UntilLost;
 use super::{HeldLock, LockError, LockGuard};
 use crate::config::{MIN_TTL, Timing};
 use crate::election::MAX_TTL;
@@ -176,26 +175,9 @@ impl LockBuilder {
         F: Future<Output = T>,
     {
         let guard = self.acquire().await?;
-        let done = guard.run(work).await?;
-        match guard.release().await {
-            Err(error) if error.is_lost() => Err(error),
-            // It was held to the end of the work; whatever became of its release.
-            _ => Ok(done),
-        }
-    }
-}
-
-impl LockGuard {
-    /// Runs `work`, and drops it at its next await when the lock is lost.
-    pub(crate) async fn run<T, F>(&self, work: impl FnOnce(HeldLock) -> F) -> Result<T, LockError>
-    where
-        F: Future<Output = T>,
-    {
-        self.set_cancellable();
-        match UntilLost::new(self.held(), work(self.held())).await {
-            Some(done) if self.is_held() => Ok(done),
-            _ => Err(self.loss()),
-        }
+        let work = guard.run_sync(|| work(guard.held()));
+        let done = guard.run_cancellable(work).await;
+        guard.end(done).await.map_err(|(error, _)| error)
     }
 }
 
