@@ -43,8 +43,8 @@
 //! | who leads | [`Elector::is_leader`], [`Elector::lease`], [`Elector::leader_id`], [`Elector::subscribe`] |
 //! | gated work | [`#[leader_only]`](macro@leader_only), [`Elector::run_if_leader`], [`Elector::while_leader`], [`lease()`], [`Lease::lost`], [`Skipped`] |
 //! | giving leadership away | [`Elector::step_down`], [`Elector::drain`], [`Elector::resume`] |
-//! | locks | [`Elector::lock`], [`lock()`], [`LockGuard`], [`HeldLock`]: one at a time in the whole fleet, leader or not |
-//! | work that is done once | [`Elector::once`], [`once()`], [`Elector::forget`] |
+//! | locks | [`#[with_lock]`](macro@with_lock), [`Elector::lock`], [`lock()`], [`LockGuard`], [`held_lock()`], [`HeldLock`]: one at a time in the whole fleet, leader or not |
+//! | work that is done once | [`#[run_once]`](macro@run_once), [`Elector::once`], [`once()`], [`Elector::forget`] |
 //! | operations | [`Elector::status`], [`Elector::doctor`], [`Elector::live`], [`Elector::ready`]; logs by `tracing`, target `leader` |
 //! | policies | [`RenewalFailure`], [`Reclaim`], [`FreshStore`] |
 //! | stores | [`store`]: the trait [`LeaseStore`](store::LeaseStore), a Redis server, a file, a memory |
@@ -53,7 +53,7 @@
 //! # Features
 //! | feature | gives | default |
 //! |---|---|---|
-//! | `macros` | [`#[leader_only]`](macro@leader_only) | on |
+//! | `macros` | [`#[leader_only]`](macro@leader_only), [`#[with_lock]`](macro@with_lock), [`#[run_once]`](macro@run_once) | on |
 //! | `redis` | the store for many hosts: `redis://host:6379` | on |
 //! | `redis-tls` | the same over TLS: `rediss://host:6379` | |
 //! | `sqlite` | the store for one host: `sqlite:///path` (Unix only) | on |
@@ -128,8 +128,8 @@ pub mod __private {
     pub use crate::group::{GroupRegistration, Site};
     #[cfg(feature = "macros")]
     pub use crate::lock::attribute::{
-        CarriesLockError, CarriesLoss, Completes, Holding, HoldingOnce, LockCall, Loss, OnceCall, key, log_skip, run_once,
-        with_lock,
+        CarriesLockError, CarriesLoss, Completes, Holding, HoldingOnce, LockCall, Loss, OnceCall, key, log_skip,
+        run_once, with_lock,
     };
     pub use crate::shared::JobClaim;
     pub use inventory;

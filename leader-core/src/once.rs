@@ -130,6 +130,8 @@ impl OnceBuilder {
 
     /// Runs the work, unless it is done, or another instance is at it.
     ///
+    /// Inside of the work, [`held_lock`](crate::held_lock) gives its claim, with a fencing token.
+    ///
     /// The work is dropped at its next await when its claim is lost (the store was away for too long), or the grace of a
     /// shutdown is over.
     ///

@@ -6,8 +6,8 @@ use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
 use syn::{
-    AttrStyle, Attribute, Error, Expr, GenericArgument, PathArguments, Result, ReturnType, Safety, Signature, Token, Type,
-    TypeParamBound, Visibility,
+    AttrStyle, Attribute, Error, Expr, GenericArgument, PathArguments, Result, ReturnType, Safety, Signature, Token,
+    Type, TypeParamBound, Visibility,
 };
 
 /// A function with a body.

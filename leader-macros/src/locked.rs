@@ -188,6 +188,12 @@ pub(crate) struct Names {
 impl Names {
     pub(crate) fn new() -> Self {
         let name = |name| Ident::new(name, Span::mixed_site());
-        Self { call: name("call"), holding: name("holding"), done: name("done"), error: name("error"), loss: name("loss") }
+        Self {
+            call: name("call"),
+            holding: name("holding"),
+            done: name("done"),
+            error: name("error"),
+            loss: name("loss"),
+        }
     }
 }

@@ -46,11 +46,7 @@ fn try_expand(args: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let is_async = function.is_async();
     function.wrap(NAME, |work| {
         let (take, run, end) = if is_async {
-            (
-                quote!(take().await),
-                quote!(run_cancellable(#work).await),
-                quote!(end(#done, #has_succeeded).await),
-            )
+            (quote!(take().await), quote!(run_cancellable(#work).await), quote!(end(#done, #has_succeeded).await))
         } else {
             (quote!(take_blocking()), quote!(run_sync(#work)), quote!(end_blocking(#done, #has_succeeded)))
         };

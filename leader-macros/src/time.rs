@@ -23,13 +23,15 @@ impl Time {
         let (literal, given) = match ungroup(input.parse()?) {
             Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => (text.span(), text.value()),
             Expr::Lit(other) => {
-                let message = "a length of time has a unit: write it as text, \"30s\", or as an expression of type `Duration`";
+                let message =
+                    "a length of time has a unit: write it as text, \"30s\", or as an expression of type `Duration`";
                 return Err(Error::new(other.span(), message));
             }
             expr => return Ok(Self::Expr(expr)),
         };
         let time = humantime::parse_duration(&given).map_err(|error| {
-            let message = format!("`{given}` is no length of time: {error}; write one such as \"500ms\", \"30s\" or \"1h\"");
+            let message =
+                format!("`{given}` is no length of time: {error}; write one such as \"500ms\", \"30s\" or \"1h\"");
             Error::new(literal, message)
         })?;
         if range.contains(&time) {

@@ -36,7 +36,9 @@ fn try_expand(tokens: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let mut function = Function::read(NAME, item)?;
     let parse = |input: ParseStream<'_>| Args::parse(&ATTRIBUTE, LONGEST_KEY, input);
     let args = function::both(parse.parse2(tokens.clone()), function.reject_unsupported(NAME))?;
-    function::all([args.reject_skipped_without_skip(), args.reject_for(NAME, &function)].into_iter().filter_map(Result::err))?;
+    function::all(
+        [args.reject_skipped_without_skip(), args.reject_for(NAME, &function)].into_iter().filter_map(Result::err),
+    )?;
     if nesting::put_behind(nesting::INSIDE_LOCKS, &mut function, (&args.krate, NAME), &tokens)? {
         return Ok(function.into_token_stream());
     }

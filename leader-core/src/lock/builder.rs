@@ -151,7 +151,8 @@ impl LockBuilder {
     /// Takes the lock, runs `work` under it, and gives it back. The work is dropped at its next await when the lock is lost,
     /// or the grace of a shutdown is over; it is never started without the lock.
     ///
-    /// When this returns, the store has confirmed that the lock is free, or did not answer in time.
+    /// Inside of the work, [`held_lock`](crate::held_lock) gives the lock, too. When this returns, the store has confirmed that the
+    /// lock is free, or did not answer in time.
     ///
     /// # Errors
     /// Those of [`acquire`](Self::acquire): the work was not started. [`LockError::Lost`]: the lock was lost before the work had

@@ -54,12 +54,15 @@ impl Stage {
     /// Nobody has the lock, once what is on its way has arrived.
     pub(crate) async fn until_free(&self, key: &str) {
         let other = self.another().await;
-        within(async {
-            while other.lock(key).acquire().await.is_err() {
-                tokio::task::yield_now().await;
+        let guard = within(async {
+            loop {
+                match other.lock(key).acquire().await {
+                    Ok(guard) => return guard,
+                    Err(_) => tokio::task::yield_now().await,
+                }
             }
-        })
-        .await;
+        });
+        guard.await.release().await.unwrap();
     }
 }
 
