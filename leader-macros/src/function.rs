@@ -235,7 +235,10 @@ impl Output<'_> {
     /// The path of a function that a trait of `leader-core` has for this type. That the type has no such trait is reported at
     /// the type.
     pub(crate) fn function(self, krate: &TokenStream, name: &str, function: &str) -> TokenStream {
-        let place = if let Self::Named(ty) = self { ty.span() } else { Span::call_site() };
+        let place = match self {
+            Self::Named(ty) | Self::Unnamed(Some(ty)) => ty.span(),
+            Self::Unit | Self::Unnamed(None) => Span::call_site(),
+        };
         let (name, function) = (Ident::new(name, place), Ident::new(function, Span::call_site()));
         match self {
             Self::Unit => quote!(<() as #krate::__private::#name>::#function),

@@ -23,6 +23,7 @@ impl Key {
             Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => {
                 let interpolated = text.value().contains(['{', '}']);
                 check(&text, (!interpolated).then_some(longest))?;
+                check_names(&text)?;
                 Ok(if interpolated { Self::Interpolated(text) } else { Self::Text(text) })
             }
             Expr::Lit(other) => {
@@ -57,4 +58,19 @@ fn check(text: &LitStr, longest: Option<usize>) -> Result<()> {
         return Ok(());
     };
     Err(Error::new(text.span(), format!("{reason}; write one such as \"billing:charge-run\"")))
+}
+
+/// `format!` says of these that they are not possible, and proposes what is not possible here.
+fn check_names(text: &LitStr) -> Result<()> {
+    let key = text.value().replace("{{", "");
+    for (_, braces) in key.match_indices('{').map(|(at, _)| key.split_at(at + 1)) {
+        let name = braces.split(['}', ':']).next().unwrap_or_default();
+        if name.contains(['.', '(', '[']) {
+            let message = format!(
+                "`{name}` is more than a name: make the key an expression, such as `key = format!(\"billing:{{}}\", {name})`"
+            );
+            return Err(Error::new(text.span(), message));
+        }
+    }
+    Ok(())
 }

@@ -15,6 +15,7 @@ fn every_mistake_has_its_message() {
         "with_lock_options",
         "with_lock_types",
         "with_lock_items",
+        "with_lock_body",
         "run_once",
         "nesting",
         "cron_options",

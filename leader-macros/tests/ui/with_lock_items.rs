@@ -24,18 +24,6 @@ extern "C" fn all_at_once() -> ! {
 fn not_a_block() -> impl Future<Output = Result<(), LockError>> {
     ready(Ok(()))
 }
-// Mistakes in the body are shown where they are.
-#[with_lock(key = "k")]
-async fn body() -> Result<u8, LockError> {
-    let _number: u32 = "text";
-    missing().await;
-    Ok(())
-}
-#[with_lock(key = "k")]
-fn body_sync() -> Result<u8, LockError> {
-    5
-}
-
 fn main() {
     let _ = (Struct, constant());
 }
