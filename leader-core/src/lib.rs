@@ -27,12 +27,22 @@
 //!
 //! Cron jobs are declared with the crate `leader-cron`, whose `#[cron]` goes together with `#[leader_only]`.
 //!
+//! # Lease, lock, or once
+//! | what has to happen | use |
+//! |---|---|
+//! | jobs and loops on one instance of a fleet, and on another as soon as that ends | a lease: [`#[leader_only]`](macro@leader_only) |
+//! | an operation by one at a time, on whichever instance: for each account, for each file | a lock: [`#[with_lock]`](macro@with_lock) |
+//! | scheduled runs of which no two may overlap, also while an older leader is not through with its last one | both |
+//! | something once and for good: the migration to a version, a warm-up | [`#[run_once]`](macro@run_once), on every instance, and never "the leader does it" |
+//! | a write that must not land late | any of these, and its [token](FencingToken) compared where it is written |
+//!
 //! # What holds
 //! - At no moment do two instances believe to lead one group. A leader's view ends by a deadline that was taken before its
 //!   request was sent, on a clock that goes on while the machine sleeps and that nobody can set.
 //! - The gate does no I/O: it compares that deadline with that clock, at every call. A process that stood still for longer
 //!   than its lease finds that it leads no more, in its first call.
-//! - Nothing fails open: without an elector, without an answer of the store, gated work is skipped.
+//! - Nothing fails open: without an elector, without an answer of the store, gated work is skipped, and what needs a lock is
+//!   not run.
 //! - Each acquisition of a group has a larger [`Term`]: the fencing token. A lease is not a fence: a write that is under way
 //!   when it ends can land after the next leader has begun, unless the written place compares the term.
 //!

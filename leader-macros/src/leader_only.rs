@@ -7,8 +7,9 @@ use syn::spanned::Spanned;
 use syn::{Error, Expr, Lit, Result, Type};
 
 use crate::args::{self, Attribute, Text};
-use crate::function::{self, Function, Output, inner_type};
+use crate::function::{self, Function};
 use crate::nesting;
+use crate::output::{Output, inner_type};
 
 const NAME: &str = "leader_only";
 

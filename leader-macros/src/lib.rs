@@ -8,6 +8,7 @@ mod key;
 mod leader_only;
 mod locked;
 mod nesting;
+mod output;
 mod run_once;
 mod schedule;
 mod time;
@@ -223,7 +224,7 @@ pub fn leader_only(args: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// Where [`#[leader_only]`](macro@leader_only#where-it-can-stand) can. A function that is not async blocks its thread while it
 /// asks for the lock, waits for it, and gives it back; it may do so on the threads of a runtime, though nothing else runs there
-/// meanwhile.
+/// meanwhile. Only a store's own code, which the elector's thread runs, must not call one.
 ///
 /// # Cancel safety
 ///

@@ -10,8 +10,9 @@ use syn::spanned::Spanned;
 use syn::{Error, Expr, Lit, Result, Type};
 
 use crate::args::{self, Attribute};
-use crate::function::{self, Function, Output, inner_type};
+use crate::function::{self, Function};
 use crate::key::Key;
+use crate::output::{Output, inner_type};
 use crate::time::Time;
 
 const MS: Duration = Duration::from_millis(1);

@@ -4,6 +4,7 @@ mod stage;
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -440,4 +441,31 @@ async fn an_inner_lock_is_never_taken_for_the_outer_one() {
     drop(guard);
     let error = stage.scope(outer(&stage, true)).await.unwrap_err();
     assert!(matches!(&error, LockError::Lost { key, .. } if key.as_str() == "inner-lost"), "{error}");
+}
+
+#[tokio::test]
+async fn what_no_caller_sees_is_logged() {
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).with_ansi(false);
+    let subscriber = subscriber.with_writer(Arc::clone(&log)).finish();
+    // Of this thread: all that is called here runs on it.
+    let _logs = tracing::subscriber::set_default(subscriber);
+    let told = |level: &str, text: &str| {
+        let log = String::from_utf8(std::mem::take(&mut *log.lock().unwrap())).unwrap();
+        let line = log.lines().find(|line| line.contains("leader: macros_lock::"));
+        let line = line.unwrap_or_else(|| panic!("no line: {log}"));
+        assert!(line.contains(level) && line.contains(text), "{line}");
+    };
+    assert_eq!(skipped().await, None);
+    told("WARN", "macros_lock::skipped (");
+    let stage = Stage::set().await;
+    let guard = stage.elector.lock("never").acquire().await.unwrap();
+    stage.scope(async { skipped_sync("never") }).await;
+    told("DEBUG", "was skipped: the lock `never` is busy");
+    drop(guard);
+    stage.scope(cancelled_with_a_value(&stage, "abc")).await;
+    told("WARN", "and was cancelled: the lock `lost`");
+    let stage = Stage::set().await;
+    stage.scope(finished_with_a_value(&stage)).await;
+    told("WARN", "though it came to its end: the lock `lost`");
 }
