@@ -143,8 +143,7 @@ impl Args {
         let krate = &self.krate;
         if self.skip {
             let site = function.site(krate);
-            let skipped = self.skipped(function);
-            return quote!({ #krate::__private::log_skip(&#error, #site); #skipped });
+            return then(&quote!(#krate::__private::log_skip(&#error, #site)), self.skipped(function));
         }
         let not_had = function.output().function(krate, "CarriesLockError", "not_had");
         quote!(#not_had(#error))
@@ -153,7 +152,7 @@ impl Args {
     /// What is returned where the lock was not held to the end of the body; `loss` says the rest.
     pub(crate) fn lost(&self, function: &Function, loss: &Ident) -> TokenStream {
         if let Some(value) = &self.lost {
-            return quote!({ #loss.log(); #value });
+            return then(&quote!(#loss.log()), value.to_token_stream());
         }
         // Of a type that can tell neither of the two, only the first is reported.
         let carries = if self.skip { "CarriesLoss" } else { "CarriesLockError" };
@@ -175,6 +174,11 @@ impl Args {
         let all = [time("ttl", &self.ttl), time("wait", &self.wait), time("keep", &self.keep)];
         all.into_iter().flatten().collect()
     }
+}
+
+/// A call that results in nothing, and then a value. A `()` of the user's own, behind a statement, would be one too many.
+fn then(call: &TokenStream, value: TokenStream) -> TokenStream {
+    if value.to_string() == "()" { call.clone() } else { quote!({ #call; #value }) }
 }
 
 /// The names in an expansion, where no code of the user sees them.

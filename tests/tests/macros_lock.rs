@@ -2,6 +2,7 @@
 
 mod stage;
 
+use std::io::Write;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -443,15 +444,29 @@ async fn an_inner_lock_is_never_taken_for_the_outer_one() {
     assert!(matches!(&error, LockError::Lost { key, .. } if key.as_str() == "inner-lost"), "{error}");
 }
 
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().expect("nobody panics meanwhile").write(text)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 #[tokio::test]
 async fn what_no_caller_sees_is_logged() {
-    let log = Arc::new(Mutex::new(Vec::new()));
+    let log = Log::default();
     let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).with_ansi(false);
-    let subscriber = subscriber.with_writer(Arc::clone(&log)).finish();
+    let writer = log.clone();
+    let subscriber = subscriber.with_writer(move || writer.clone()).finish();
     // Of this thread: all that is called here runs on it.
     let _logs = tracing::subscriber::set_default(subscriber);
     let told = |level: &str, text: &str| {
-        let log = String::from_utf8(std::mem::take(&mut *log.lock().unwrap())).unwrap();
+        let log = String::from_utf8(std::mem::take(&mut *log.0.lock().unwrap())).unwrap();
         let line = log.lines().find(|line| line.contains("leader: macros_lock::"));
         let line = line.unwrap_or_else(|| panic!("no line: {log}"));
         assert!(line.contains(level) && line.contains(text), "{line}");
