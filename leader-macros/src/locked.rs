@@ -12,7 +12,7 @@ use syn::{Error, Expr, Lit, Result, Type};
 use crate::args::{self, Attribute};
 use crate::function::{self, Function};
 use crate::key::Key;
-use crate::output::{Output, inner_type};
+use crate::output::{self, Output, inner_type};
 use crate::time::Time;
 
 const MS: Duration = Duration::from_millis(1);
@@ -143,7 +143,7 @@ impl Args {
         let krate = &self.krate;
         if self.skip {
             let site = function.site(krate);
-            return then(&quote!(#krate::__private::log_skip(&#error, #site)), self.skipped(function));
+            return then(&quote!(#krate::__private::log_skip(&#error, &#site)), &self.skipped(function));
         }
         let not_had = function.output().function(krate, "CarriesLockError", "not_had");
         quote!(#not_had(#error))
@@ -152,7 +152,7 @@ impl Args {
     /// What is returned where the lock was not held to the end of the body; `loss` says the rest.
     pub(crate) fn lost(&self, function: &Function, loss: &Ident) -> TokenStream {
         if let Some(value) = &self.lost {
-            return then(&quote!(#loss.log()), value.to_token_stream());
+            return then(&quote!(#loss.log()), &output::value(value));
         }
         // Of a type that can tell neither of the two, only the first is reported.
         let carries = if self.skip { "CarriesLoss" } else { "CarriesLockError" };
@@ -176,8 +176,8 @@ impl Args {
     }
 }
 
-/// A call that results in nothing, and then a value. A `()` of the user's own, behind a statement, would be one too many.
-fn then(call: &TokenStream, value: TokenStream) -> TokenStream {
+/// A call that results in nothing, and then a value. Of a `()` behind a statement, clippy would say that it is one too many.
+fn then(call: &TokenStream, value: &TokenStream) -> TokenStream {
     if value.to_string() == "()" { call.clone() } else { quote!({ #call; #value }) }
 }
 

@@ -35,7 +35,7 @@ impl Output<'_> {
     /// What is returned by a call that is skipped, unless the attribute says it.
     pub(crate) fn skipped(self, krate: &TokenStream, said: Option<&Expr>) -> TokenStream {
         match (said, self) {
-            (Some(value), _) => value.to_token_stream(),
+            (Some(said), _) => value(said),
             (None, Self::Unit) => quote!(()),
             (None, output) => {
                 let skipped = output.function(krate, "Skipped", "skipped");
@@ -57,6 +57,14 @@ impl Output<'_> {
                 return output;
             }
         }
+    }
+}
+
+/// A value that the attribute says. Of a `()` of the user's own, clippy would say that it is one too many where it ends up.
+pub(crate) fn value(said: &Expr) -> TokenStream {
+    match said {
+        Expr::Tuple(unit) if unit.elems.is_empty() => quote!(()),
+        said => said.to_token_stream(),
     }
 }
 

@@ -52,7 +52,7 @@ fn try_expand(args: TokenStream, item: TokenStream) -> Result<TokenStream> {
         };
         // In a statement of its own the key is over before anything is awaited: it may be made of what cannot change threads.
         quote! {
-            let #call = #krate::__private::run_once(#key, #site) #times;
+            let #call = #krate::__private::run_once(#key, &#site) #times;
             let #holding = match #call.#take {
                 ::core::result::Result::Ok(::core::option::Option::Some(#holding)) => #holding,
                 ::core::result::Result::Ok(::core::option::Option::None) => return #skipped,

@@ -57,7 +57,7 @@ fn try_expand(tokens: TokenStream, item: TokenStream) -> Result<TokenStream> {
         };
         // In a statement of its own the key is over before anything is awaited: it may be made of what cannot change threads.
         quote! {
-            let #call = #krate::__private::with_lock(#key, #site) #times;
+            let #call = #krate::__private::with_lock(#key, &#site) #times;
             let #holding = match #call.#take {
                 ::core::result::Result::Ok(#holding) => #holding,
                 ::core::result::Result::Err(#error) => return #not_had,

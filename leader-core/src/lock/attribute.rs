@@ -18,12 +18,12 @@ pub fn key(text: fmt::Arguments<'_>) -> String {
 }
 
 /// A call of a function with `#[with_lock]`. The key is only looked at: it may be an argument that the body takes.
-pub fn with_lock<K: AsRef<str> + ?Sized>(key: &K, site: Site) -> LockCall {
+pub fn with_lock<K: AsRef<str> + ?Sized>(key: &K, site: &'static Site) -> LockCall {
     LockCall { lock: lock(key), site }
 }
 
 /// A call of a function with `#[run_once]`.
-pub fn run_once<K: AsRef<str> + ?Sized>(key: &K, site: Site) -> OnceCall {
+pub fn run_once<K: AsRef<str> + ?Sized>(key: &K, site: &'static Site) -> OnceCall {
     OnceCall { once: once(key), site }
 }
 
@@ -32,7 +32,7 @@ pub fn run_once<K: AsRef<str> + ?Sized>(key: &K, site: Site) -> OnceCall {
 #[must_use]
 pub struct LockCall {
     lock: LockBuilder,
-    site: Site,
+    site: &'static Site,
 }
 
 impl LockCall {
@@ -68,7 +68,7 @@ impl LockCall {
 #[must_use]
 pub struct OnceCall {
     once: OnceBuilder,
-    site: Site,
+    site: &'static Site,
 }
 
 impl OnceCall {
@@ -114,7 +114,7 @@ impl OnceCall {
 #[derive(Debug)]
 pub struct Holding {
     guard: LockGuard,
-    site: Site,
+    site: &'static Site,
 }
 
 impl Holding {
@@ -193,7 +193,7 @@ impl HoldingOnce {
 pub struct Loss<T> {
     error: LockError,
     done: Option<T>,
-    site: Site,
+    site: &'static Site,
 }
 
 impl<T> Loss<T> {
@@ -220,7 +220,7 @@ impl<T, E: From<LockError>> Loss<Result<T, E>> {
 }
 
 /// The function is skipped, as its `on_busy = "skip"` says.
-pub fn log_skip(error: &LockError, site: Site) {
+pub fn log_skip(error: &LockError, site: &'static Site) {
     if error.is_busy() {
         tracing::debug!(target: "leader", "{site} was skipped: {error}");
     } else {

@@ -1,7 +1,5 @@
 //! What becomes of work with `#[run_once]`: done, busy, failed, panicked, forgotten, waited for.
 
-mod stage;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
@@ -12,19 +10,8 @@ use leader_tests::future::send;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-use stage::{Stage, TTL, acquires, plug_pulled, renews, within};
-
-#[derive(Debug, PartialEq)]
-enum Error {
-    Own(&'static str),
-    Lock(LockError),
-}
-
-impl From<LockError> for Error {
-    fn from(error: LockError) -> Self {
-        Self::Lock(error)
-    }
-}
+use super::Error;
+use super::stage::{Stage, TTL, acquires, plug_pulled, renews, within};
 
 /// What work is to end in.
 #[derive(Clone, Copy)]

@@ -1,220 +1,23 @@
-//! What becomes of the body of a function with `#[with_lock]`, and of its lock, when things go as they should not.
+//! A lock that is lost while the body runs: the body is cancelled or comes to its end, and the function says so.
 
-mod stage;
-
+use std::fmt::Debug;
 use std::io::Write;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
 use leader_core::store::LockCommand;
 use leader_core::testing::Fault;
 use leader_core::{HeldLock, LockError, held_lock, lock, with_lock};
 use leader_tests::future::send;
-use tokio::sync::oneshot;
 
-use stage::{Stage, TTL, acquires, plug_pulled, renews, within};
+use super::Error;
+use super::refused::{skipped, skipped_sync};
+use super::stage::{Stage, TTL, plug_pulled, renews, within};
 
-#[derive(Debug, PartialEq)]
-enum Error {
-    Own(&'static str),
-    Lock(LockError),
-}
-
-impl From<LockError> for Error {
-    fn from(error: LockError) -> Self {
-        Self::Lock(error)
-    }
-}
-
-#[with_lock(key = "never")]
-async fn never() -> Result<(), Error> {
-    panic!("it ran without its lock")
-}
-#[with_lock(key = "never")]
-fn never_sync() -> Result<(), Error> {
-    panic!("it ran without its lock")
-}
-#[with_lock(key = "never", on_busy = "skip", lost = None)]
-async fn skipped() -> Option<()> {
-    panic!("it ran without its lock")
-}
-#[with_lock(key = key, on_busy = "skip", lost = ())]
-fn skipped_sync(key: &str) {
-    panic!("it ran without its lock")
-}
-#[with_lock(key = "{key}")]
-async fn named(key: &str) -> Result<(), Error> {
-    panic!("it ran without its lock")
-}
-#[with_lock(key = "never", ttl = ttl)]
-async fn lasting(ttl: Duration) -> Result<(), Error> {
-    panic!("it ran without its lock")
-}
-
-#[tokio::test]
-async fn without_an_elector_nothing_runs() {
-    for error in [never().await, never_sync()] {
-        assert!(matches!(error, Err(Error::Lock(LockError::NotStarted { .. }))), "{error:?}");
-    }
-    assert_eq!(skipped().await, None);
-    skipped_sync("never");
-}
-
-#[tokio::test]
-async fn while_the_store_is_down_nothing_runs() {
-    let stage = Stage::set().await;
-    stage.store.inject_for_locks(Fault::Fail(plug_pulled()), acquires);
-    stage
-        .scope(async {
-            for error in [never().await, never_sync()] {
-                assert!(matches!(error, Err(Error::Lock(LockError::Store { .. }))), "{error:?}");
-            }
-            assert_eq!(skipped().await, None);
-            skipped_sync("never");
-        })
-        .await;
-}
-
-#[tokio::test]
-async fn with_a_key_or_a_ttl_that_is_none_nothing_runs() {
-    let stage = Stage::set().await;
-    stage
-        .scope(async {
-            for key in ["", "a\nb", &"x".repeat(513)] {
-                let error = named(key).await;
-                assert!(matches!(error, Err(Error::Lock(LockError::InvalidKey(_)))), "{error:?}");
-                skipped_sync(key);
-            }
-            let error = lasting(Duration::from_millis(99)).await;
-            assert!(matches!(error, Err(Error::Lock(LockError::InvalidTtl { .. }))), "{error:?}");
-        })
-        .await;
-    assert_eq!(stage.store.lock_calls(), 0);
-}
-
-#[tokio::test]
-async fn after_the_end_of_the_elector_nothing_runs() {
-    let stage = Stage::set().await;
-    stage.elector.shutdown(Duration::ZERO).await.unwrap();
-    let error = stage.scope(never()).await;
-    assert!(matches!(error, Err(Error::Lock(LockError::Stopped { .. }))), "{error:?}");
-}
-
-#[tokio::test]
-async fn a_busy_lock_is_waited_for_as_long_as_it_says() {
-    #[with_lock(key = "patient", wait = "1h")]
-    async fn patient() -> Result<u8, Error> {
-        Ok(1)
-    }
-    #[with_lock(key = "patient", wait = "1h")]
-    fn patient_sync() -> Result<u8, Error> {
-        Ok(2)
-    }
-    let stage = Stage::set().await;
-    let guard = stage.elector.lock("patient").acquire().await.unwrap();
-    let elector = stage.elector.clone();
-    let waiting = tokio::spawn(async move { elector.scope(send(patient())).await });
-    let elector = stage.elector.clone();
-    let blocked = std::thread::spawn(move || {
-        let _current = elector.enter();
-        patient_sync()
-    });
-    within(async {
-        while stage.elector.status().locks.waiting < 2 {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
-    guard.release().await.unwrap();
-    assert_eq!(within(waiting).await.unwrap(), Ok(1));
-    assert_eq!(within(tokio::task::spawn_blocking(|| blocked.join().unwrap())).await.unwrap(), Ok(2));
-}
-
-#[tokio::test]
-async fn the_lock_is_free_when_the_function_returns() {
-    #[with_lock(key = "released")]
-    async fn fine() -> Result<u8, Error> {
-        tokio::task::yield_now().await;
-        Ok(1)
-    }
-    #[with_lock(key = "released")]
-    async fn failing() -> Result<u8, Error> {
-        Err(Error::Own("failed"))
-    }
-    #[with_lock(key = "released")]
-    fn fine_sync() -> Result<u8, Error> {
-        Ok(3)
-    }
-    let stage = Stage::set().await;
-    stage
-        .scope(async {
-            assert_eq!(fine().await, Ok(1));
-            stage.assert_free("released").await;
-            assert_eq!(failing().await, Err(Error::Own("failed")));
-            stage.assert_free("released").await;
-            assert_eq!(fine_sync(), Ok(3));
-            stage.assert_free("released").await;
-        })
-        .await;
-}
-
-#[tokio::test]
-async fn a_panic_and_a_drop_give_the_lock_back() {
-    #[with_lock(key = "gone")]
-    async fn panics(now: bool) -> Result<(), Error> {
-        assert!(!now, "as it should");
-        std::future::pending().await
-    }
-    #[with_lock(key = "gone")]
-    fn panics_sync() -> Result<(), Error> {
-        panic!("as it should")
-    }
-    let stage = Stage::set().await;
-    let elector = stage.elector.clone();
-    assert!(tokio::spawn(async move { elector.scope(panics(true)).await }).await.unwrap_err().is_panic());
-    stage.until_free("gone").await;
-    let elector = stage.elector.clone();
-    let thread = std::thread::spawn(move || {
-        let _current = elector.enter();
-        panics_sync()
-    });
-    assert!(thread.join().is_err());
-    stage.until_free("gone").await;
-    let elector = stage.elector.clone();
-    let pending = tokio::spawn(async move { elector.scope(panics(false)).await });
-    within(async {
-        while stage.elector.status().locks.held == 0 {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
-    pending.abort();
-    stage.until_free("gone").await;
-}
-
-#[tokio::test]
-async fn a_body_that_outlives_its_ttl_is_renewed() {
-    #[with_lock(key = "long", ttl = "9s")]
-    async fn long(stage: &Stage) -> Result<u64, Error> {
-        let lock = held_lock().expect("it is held");
-        for _ in 0..10 {
-            let before = lock.deadline();
-            stage.advance(Duration::from_secs(3));
-            within(async {
-                while lock.deadline() == before {
-                    tokio::task::yield_now().await;
-                }
-            })
-            .await;
-        }
-        assert!(lock.is_held());
-        Ok(lock.token().get())
-    }
-    let stage = Stage::set().await;
-    assert!(stage.scope(long(&stage)).await.unwrap() > 0);
+fn is_lost<T: Debug>(result: &Result<T, Error>) -> bool {
+    matches!(result, Err(Error::Lock(LockError::Lost { key, .. })) if key.as_str() == "lost")
 }
 
 // The lock is lost while the body runs: its renewals fail, and then its time is over.
@@ -285,10 +88,6 @@ fn sync(stage: &Stage, ran: &AtomicU32) -> Result<u8, Error> {
 fn sync_unit(stage: &Stage, ran: &AtomicU32) {
     stage.clock.advance(TTL);
     ran.fetch_add(1, SeqCst);
-}
-
-fn is_lost<T: std::fmt::Debug>(result: &Result<T, Error>) -> bool {
-    matches!(result, Err(Error::Lock(LockError::Lost { key, .. })) if key.as_str() == "lost")
 }
 
 #[tokio::test]
@@ -364,49 +163,6 @@ async fn not_a_step_begins_after_the_lock_was_lost() {
 }
 
 #[tokio::test]
-async fn a_shutdown_whose_grace_is_over_cancels_the_body() {
-    #[with_lock(key = "stopped")]
-    async fn endless(begun: oneshot::Sender<()>) -> Result<(), Error> {
-        begun.send(()).expect("somebody waits for it");
-        std::future::pending().await
-    }
-    let stage = Stage::set().await;
-    let elector = stage.elector.clone();
-    let (begun, begins) = oneshot::channel();
-    let work = tokio::spawn(async move { elector.scope(endless(begun)).await });
-    within(begins).await.unwrap();
-    within(stage.elector.shutdown(Duration::ZERO)).await.unwrap();
-    let error = work.await.unwrap();
-    assert!(matches!(error, Err(Error::Lock(LockError::Stopped { .. }))), "{error:?}");
-}
-
-#[tokio::test]
-async fn work_under_a_lock_may_take_another_while_a_shutdown_waits_for_it() {
-    #[with_lock(key = "outer")]
-    async fn outer(stage: &Stage) -> Result<u8, Error> {
-        let elector = stage.elector.clone();
-        let shutdown = tokio::spawn(async move { elector.shutdown(Duration::from_secs(3600)).await });
-        within(async {
-            while stage.elector.ready().is_ok() {
-                tokio::task::yield_now().await;
-            }
-        })
-        .await;
-        let elector = stage.elector.clone();
-        let stranger = tokio::spawn(async move { elector.lock("inner").acquire().await });
-        assert!(matches!(stranger.await.unwrap(), Err(LockError::Stopped { .. })));
-        assert!(!shutdown.is_finished());
-        inner().await
-    }
-    #[with_lock(key = "inner")]
-    async fn inner() -> Result<u8, Error> {
-        Ok(1)
-    }
-    let stage = Stage::set().await;
-    assert_eq!(stage.scope(outer(&stage)).await, Ok(1));
-}
-
-#[tokio::test]
 async fn an_inner_lock_is_never_taken_for_the_outer_one() {
     /// Its own lock is free, and it would be skipped if it were not.
     #[with_lock(key = "outer", on_busy = "skip", skipped = Ok("skipped"), lost = Ok("lost"))]
@@ -467,12 +223,12 @@ async fn what_no_caller_sees_is_logged() {
     let _logs = tracing::subscriber::set_default(subscriber);
     let told = |level: &str, text: &str| {
         let log = String::from_utf8(std::mem::take(&mut *log.0.lock().unwrap())).unwrap();
-        let line = log.lines().find(|line| line.contains("leader: macros_lock::"));
+        let line = log.lines().find(|line| line.contains("leader: macros_locks::"));
         let line = line.unwrap_or_else(|| panic!("no line: {log}"));
         assert!(line.contains(level) && line.contains(text), "{line}");
     };
     assert_eq!(skipped().await, None);
-    told("WARN", "macros_lock::skipped (");
+    told("WARN", "macros_locks::refused::skipped (");
     let stage = Stage::set().await;
     let guard = stage.elector.lock("never").acquire().await.unwrap();
     stage.scope(async { skipped_sync("never") }).await;

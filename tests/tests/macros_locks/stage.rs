@@ -1,5 +1,4 @@
 //! An elector and its store, for tests of work under locks: both by clocks that pass by hand, and the store fails on command.
-#![allow(dead_code, reason = "each test program needs a part of it")]
 
 use std::time::Duration;
 
