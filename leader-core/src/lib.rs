@@ -34,7 +34,7 @@
 //!   than its lease finds that it leads no more, in its first call.
 //! - Nothing fails open: without an elector, without an answer of the store, gated work is skipped.
 //! - Each acquisition of a group has a larger [`Term`]: the fencing token. A lease is not a fence: a write that is under way
-//!   when it ends can land after the next leader has begun, unless the written place compares the term.
+//!   when it ends can land after the next leader has begun, unless the written place compares the term: see [`fence`].
 //!
 //! # Map
 //! | | |
@@ -44,6 +44,7 @@
 //! | gated work | [`#[leader_only]`](macro@leader_only), [`Elector::run_if_leader`], [`Elector::while_leader`], [`lease()`], [`Lease::lost`], [`Skipped`] |
 //! | giving leadership away | [`Elector::step_down`], [`Elector::drain`], [`Elector::resume`] |
 //! | locks | [`Elector::lock`], [`lock()`], [`LockGuard`], [`HeldLock`]: one at a time in the whole fleet, leader or not |
+//! | writes that are too late | [`fence`]: refused where they land, by their tokens |
 //! | work that is done once | [`Elector::once`], [`once()`], [`Elector::forget`] |
 //! | operations | [`Elector::status`], [`Elector::doctor`], [`Elector::live`], [`Elector::ready`]; logs by `tracing`, target `leader` |
 //! | policies | [`RenewalFailure`], [`Reclaim`], [`FreshStore`] |
@@ -73,6 +74,7 @@ mod elector;
 mod entry;
 mod error;
 mod event;
+pub mod fence;
 mod gate;
 mod group;
 mod identity;
