@@ -226,10 +226,8 @@ impl Fence {
         let keys = change.keys().to_vec();
         let Shared { candidate, store, clock, runtime, .. } = &*self.elector;
         let write = GuardedWrite { candidate: candidate.clone(), holding, change, timeout: self.timeout };
-        let late = StoreError::TimedOut {
-            attempted: format!("{write} on {}", self.elector.address),
-            after: self.timeout,
-        };
+        let late =
+            StoreError::TimedOut { attempted: format!("{write} on {}", self.elector.address), after: self.timeout };
         let lost = StoreError::Unavailable { attempted: write.to_string(), cause: "the store panicked".to_owned() };
         let (store, clock) = (Arc::clone(store), clock.clone());
         let give_up = clock.now().saturating_add(self.timeout);

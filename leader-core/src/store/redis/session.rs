@@ -107,7 +107,12 @@ impl Session {
     }
 
     /// Connections of their own for other commands, which listen to nothing.
-    pub(super) fn beside(client: Arc<dyn Client>, script: Arc<Script>, announcer: Announcer, timeout: Duration) -> Self {
+    pub(super) fn beside(
+        client: Arc<dyn Client>,
+        script: Arc<Script>,
+        announcer: Announcer,
+        timeout: Duration,
+    ) -> Self {
         Self::with(client, script, announcer, HashMap::new(), HashMap::new(), timeout)
     }
 

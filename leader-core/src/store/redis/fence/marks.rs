@@ -41,8 +41,24 @@ mod tests {
         assert_eq!(of(b"balance:7"), b"{balance:7}:fence");
         assert_eq!(of(b"user:{7}:balance"), b"{7}:user:{7}:balance:fence");
         let keys: [&[u8]; 18] = [
-            b"", b"a", b"{a}", b"a{b}c", b"a{b", b"a}b", b"a{}b", b"{}", b"}{", b"{", b"}", b"a{b}c}d{e", b"a{{b}}",
-            b"{a}:{a}", b"\xff\x00", b"\xff{\xfe}", b"\xff}\r\n", b"{0}:}",
+            b"",
+            b"a",
+            b"{a}",
+            b"a{b}c",
+            b"a{b",
+            b"a}b",
+            b"a{}b",
+            b"{}",
+            b"}{",
+            b"{",
+            b"}",
+            b"a{b}c}d{e",
+            b"a{{b}}",
+            b"{a}:{a}",
+            b"\xff\x00",
+            b"\xff{\xfe}",
+            b"\xff}\r\n",
+            b"{0}:}",
         ];
         let mut all = std::collections::BTreeSet::new();
         for key in keys {
