@@ -7,7 +7,11 @@ use leader_core::fence::{FenceError, Script};
 use leader_tests::process::eventually;
 use leader_tests::redis::{Proxy, RedisServer, Way};
 
-use crate::{KEY, MARK, elector_at, leader, marked, value};
+use crate::{KEY, MARK, elector, elector_at, leader, marked, value};
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
 
 #[tokio::test]
 async fn with_a_full_memory_nothing_is_written_and_no_mark_is_changed() {
@@ -74,22 +78,23 @@ async fn connections_are_opened_with_the_first_write_and_closed_with_the_elector
     eventually("there are two connections", || (redis.connections() == 2).then_some(()));
     elector.fence().set(&lease, KEY, "x").await.unwrap();
     elector.fence().delete(&lease, KEY).await.unwrap();
-    assert_eq!(redis.connections(), 3);
+    // For a moment the doctor has one too.
+    eventually("there is a third", || (redis.connections() == 3).then_some(()));
     elector.shutdown(Duration::ZERO).await.unwrap();
     eventually("all are closed", || (redis.connections() == 0).then_some(()));
 }
 
-#[tokio::test]
-async fn a_write_without_an_answer_says_that_it_may_come_and_a_late_one_is_refused_by_the_server() {
+#[test]
+fn a_write_without_an_answer_says_that_it_may_come_and_a_late_one_is_refused_by_the_server() {
     let Some(redis) = RedisServer::start(&[]) else { return };
     let proxy = Proxy::before(&redis);
-    let a = elector_at(&proxy.url()).await;
+    let runtime = runtime();
+    let (a, b) = runtime.block_on(async { (elector_at(&proxy.url()).await, elector(&redis).await) });
     let old = a.lease("default").unwrap();
-    a.fence().set(&old, KEY, "a").await.unwrap();
-    let b = crate::elector(&redis).await;
+    runtime.block_on(a.fence().set(&old, KEY, "a")).unwrap();
     proxy.hold(Way::ToServer);
     let fence = a.fence().timeout(Duration::from_millis(300));
-    let lost = fence.set(&old, KEY, "on its way").await.unwrap_err();
+    let lost = runtime.block_on(fence.set(&old, KEY, "on its way")).unwrap_err();
     assert!(matches!(lost, FenceError::Store(StoreError::TimedOut { .. })), "{lost}");
     assert!(lost.to_string().contains("not tried again"), "{lost}");
     proxy.until_held(Way::ToServer, "on its way");
@@ -98,7 +103,8 @@ async fn a_write_without_an_answer_says_that_it_may_come_and_a_late_one_is_refus
     redis.command::<()>(&["HSET", "{leader:default}:term", "until", "0"]);
     redis.command::<()>(&["PUBLISH", "leader:default", "0"]);
     let new = eventually("the other leads", || b.lease("default"));
-    b.fence().set(&new, KEY, "b").await.unwrap();
+    runtime.block_on(b.fence().set(&new, KEY, "b")).unwrap();
+    // Nobody renews so soon.
     let before = redis.calls("evalsha");
     proxy.release(Way::ToServer);
     eventually("the late one has arrived", || (redis.calls("evalsha") > before).then_some(()));
@@ -118,17 +124,16 @@ async fn a_write_goes_on_if_its_future_is_dropped() {
     eventually("it is written", || (value(&redis).as_deref() == Some("dropped")).then_some(()));
     // And on the same connection.
     elector.fence().set(&lease, KEY, "next").await.unwrap();
-    assert_eq!(redis.connections(), 3);
+    eventually("there is one", || (redis.connections() == 3).then_some(()));
 }
 
 /// The connections live on the elector's runtime.
 #[test]
 fn a_runtime_that_ends_takes_nothing_with_it() {
     let Some(redis) = RedisServer::start(&[]) else { return };
-    let run = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let (elector, lease) = run().block_on(leader(&redis));
+    let (elector, lease) = runtime().block_on(leader(&redis));
     for text in ["one", "two"] {
-        run().block_on(elector.fence().set(&lease, KEY, text)).unwrap();
+        runtime().block_on(elector.fence().set(&lease, KEY, text)).unwrap();
         assert_eq!(value(&redis).as_deref(), Some(text));
     }
 }

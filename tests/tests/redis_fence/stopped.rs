@@ -53,8 +53,15 @@ impl Scene {
         self.fleet.ask(label, &command).ok()?.as_u64()
     }
 
+    /// After a restart the first calls may find the connection of before.
     fn write(&mut self, label: &str) -> Result<Value, String> {
-        self.fleet.ask(label, &Command::Write { key: KEY.to_owned(), value: label.to_owned() })
+        let command = Command::Write { key: KEY.to_owned(), value: label.to_owned() };
+        loop {
+            let outcome = self.fleet.ask(label, &command);
+            if !outcome.as_ref().is_err_and(|error| error.contains("is not tried again")) {
+                return outcome;
+            }
+        }
     }
 
     /// Checks and writes until that goes well; returns the token.
