@@ -63,6 +63,7 @@ pub use script::Script;
 pub use value::Value;
 pub use write::{Change, GuardedAnswer, GuardedWrite, Holding};
 
+use crate::election::MAX_TTL;
 use crate::elector::Elector;
 use crate::error::StoreError;
 use crate::lease::{FencingToken, Lease};
@@ -144,11 +145,11 @@ pub struct Fence {
 }
 
 impl Fence {
-    /// How long each write may take, the [operation time-out](crate::Config::operation_timeout) unless said otherwise. A
-    /// server does nothing else while it runs a script, and renews no lease either.
+    /// How long each write may take: the [operation time-out](crate::Config::operation_timeout) unless said otherwise, an hour
+    /// at most. A server does nothing else while it runs a script, and renews no lease either.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
+        self.timeout = timeout.min(MAX_TTL);
         self
     }
 

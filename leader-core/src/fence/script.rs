@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 /// A Lua script for [`Fence::run`](super::Fence::run): the text of a function's body, and what it finds in `KEYS` and `ARGV`.
 ///
-/// - `redis.call` and all else is as in `EVAL`, but the text may not begin with a line `#!lua`, and it shares nothing with the
-///   script around it.
+/// - `redis.call` and all else is as in `EVAL`, but the text may not begin with a line `#!lua`, nor `SELECT` another database:
+///   the marks would be set there. It shares nothing with the script around it.
 /// - Name every key that it writes: these are checked and marked. A script without keys is run only if the store knows the
 ///   acquisition as the present holder.
 /// - Let the text be the same at each call, and hand over what changes as arguments: servers keep each text that they have
