@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::panic::Location;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc, oneshot, watch};
@@ -184,6 +184,7 @@ fn spawn(config: &Config, process_wide: bool) -> Result<Elector, StartError> {
         ungated: Arc::new(Work::new(None, clock.clone(), Arc::clone(&idle))),
         clock,
         locks: Desk::new(),
+        runtime: OnceLock::new(),
         progress: watch::Sender::new(Progress::default()),
         dropped_reports: reporter.dropped(),
         findings: Mutex::default(),

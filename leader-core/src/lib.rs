@@ -44,7 +44,7 @@
 //! - Nothing fails open: without an elector, without an answer of the store, gated work is skipped, and what needs a lock is
 //!   not run.
 //! - Each acquisition of a group has a larger [`Term`]: the fencing token. A lease is not a fence: a write that is under way
-//!   when it ends can land after the next leader has begun, unless the written place compares the term.
+//!   when it ends can land after the next leader has begun, unless the written place compares the term: see [`fence`].
 //!
 //! # Map
 //! | | |
@@ -55,6 +55,7 @@
 //! | giving leadership away | [`Elector::step_down`], [`Elector::drain`], [`Elector::resume`] |
 //! | locks | [`#[with_lock]`](macro@with_lock), [`Elector::lock`], [`lock()`], [`LockGuard`], [`held_lock()`], [`HeldLock`]: one at a time in the whole fleet, leader or not |
 //! | work that is done once | [`#[run_once]`](macro@run_once), [`Elector::once`], [`once()`], [`Elector::forget`] |
+//! | writes that are too late | [`fence`]: refused where they land, by their tokens |
 //! | operations | [`Elector::status`], [`Elector::doctor`], [`Elector::live`], [`Elector::ready`]; logs by `tracing`, target `leader` |
 //! | policies | [`RenewalFailure`], [`Reclaim`], [`FreshStore`] |
 //! | stores | [`store`]: the trait [`LeaseStore`](store::LeaseStore), a Redis server, a file, a memory |
@@ -85,6 +86,7 @@ mod elector;
 mod entry;
 mod error;
 mod event;
+pub mod fence;
 mod gate;
 mod group;
 mod identity;

@@ -271,6 +271,11 @@ impl HeldLock {
         self.0.token()
     }
 
+    /// Who took it.
+    pub(crate) fn owner(&self) -> &LockOwner {
+        &self.0.owner
+    }
+
     /// Until when the lock is surely nobody else's, if no further renewal is confirmed. Lies in the past once it is lost or
     /// given back.
     #[must_use]

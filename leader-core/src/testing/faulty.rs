@@ -12,6 +12,7 @@ use tokio::sync::watch;
 
 use crate::doctor::Finding;
 use crate::error::StoreError;
+use crate::fence::{GuardedAnswer, GuardedWrite};
 use crate::identity::Incarnation;
 use crate::store::{
     Announcer, Answers, Batch, Command, Examination, Guarantees, LeaseStore, LockAnswers, LockBatch, LockCommand,
@@ -244,6 +245,11 @@ impl LeaseStore for FaultyStore {
 
     fn execute_locks(&self, batch: LockBatch) -> StoreFuture<'_, LockAnswers> {
         Box::pin(self.try_locks(batch))
+    }
+
+    /// Without a fault of its own.
+    fn execute_guarded(&self, write: GuardedWrite) -> StoreFuture<'_, GuardedAnswer> {
+        self.inner.execute_guarded(write)
     }
 
     /// Without a fault of its own.

@@ -156,7 +156,7 @@ impl Look<'_> {
         if left < Duration::from_millis(1) {
             return Err(Failure::TimedOut);
         }
-        self.link.run(Request { name, arguments, key: None }, left).await
+        self.link.run(Request::new(name, arguments), left).await
     }
 }
 

@@ -8,12 +8,14 @@ mod address;
 mod connection;
 mod doctor;
 mod failure;
+mod fence;
 mod fred;
 mod jobs;
 mod keys;
 mod locks;
 mod script;
 mod session;
+mod slot;
 #[cfg(feature = "testing")]
 pub(crate) mod testing;
 #[cfg(test)]
@@ -31,11 +33,12 @@ use self::fred::FredClient;
 use self::keys::Keys;
 use self::locks::LockKeys;
 use self::script::Common;
-use self::session::Session;
+use self::session::{Script, Session};
 use super::{Answers, Batch, Command, Examination, Guarantees, LeaseStore, LockAnswers, LockBatch, StoreFuture};
 use crate::config::{FreshStore, StoreOptions};
 use crate::doctor::Finding;
 use crate::error::{ConfigError, StoreError, StoreUrlError};
+use crate::fence::{GuardedAnswer, GuardedWrite};
 use crate::identity::Incarnation;
 
 /// Leases and locks in a Redis server, for instances on any number of hosts (feature `redis`, on by default). Redis 6.2 or newer.
@@ -84,6 +87,8 @@ struct Inner {
     sessions: Sessions,
     lock_keys: LockKeys,
     lock_sessions: Sessions,
+    fence_sessions: Sessions,
+    fence_scripts: fence::Scripts,
 }
 
 type Sessions = Arc<Mutex<HashMap<Incarnation, Arc<Session>>>>;
@@ -109,6 +114,8 @@ impl RedisStore {
             sessions: Sessions::default(),
             lock_keys: LockKeys::new(&options.lock_prefix),
             lock_sessions: Sessions::default(),
+            fence_sessions: Sessions::default(),
+            fence_scripts: fence::Scripts::default(),
         })))
     }
 
@@ -172,6 +179,11 @@ impl RedisStore {
     fn lock_sessions(&self) -> MutexGuard<'_, HashMap<Incarnation, Arc<Session>>> {
         // As above.
         self.0.lock_sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn fence_sessions(&self) -> MutexGuard<'_, HashMap<Incarnation, Arc<Session>>> {
+        // As above.
+        self.0.fence_sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn error(&self, failure: Failure, attempted: &str, timeout: Duration) -> StoreError {
@@ -248,11 +260,13 @@ impl LeaseStore for RedisStore {
             let (incarnation, timeout) = (session.candidate.incarnation, session.timeout);
             let inner = &*self.0;
             let (client, script) = (Arc::clone(&inner.client), Arc::clone(&inner.script));
-            let beside = || {
+            let beside = |script| {
                 let (client, announcer) = (Arc::clone(&inner.client), session.announcer.clone());
-                Arc::new(Session::beside(client, locks::TEXT.into(), announcer, timeout))
+                Arc::new(Session::beside(client, script, announcer, timeout))
             };
-            self.lock_sessions().entry(incarnation).or_insert_with(beside);
+            let locks = || beside(Arc::new(Script::new(locks::TEXT.into())));
+            self.lock_sessions().entry(incarnation).or_insert_with(locks);
+            self.fence_sessions().entry(incarnation).or_insert_with(|| beside(self.script_with(fence::SET)));
             // An attempt that takes longer than a call may goes on: the next call finds what has become of it.
             let session = Arc::clone(
                 self.sessions()
@@ -274,6 +288,10 @@ impl LeaseStore for RedisStore {
         Box::pin(async move { self.execute_lock_commands(&batch.commands, batch.timeout).await })
     }
 
+    fn execute_guarded(&self, write: GuardedWrite) -> StoreFuture<'_, GuardedAnswer> {
+        Box::pin(self.execute_guarded_write(write))
+    }
+
     fn examine(&self, examination: Examination) -> StoreFuture<'_, Vec<Finding>> {
         Box::pin(async move {
             // What was found has to be told before the time is over.
@@ -293,8 +311,12 @@ impl LeaseStore for RedisStore {
 
     fn disconnect(&self, incarnation: Incarnation) -> StoreFuture<'_, ()> {
         Box::pin(async move {
-            let sessions = (self.sessions().remove(&incarnation), self.lock_sessions().remove(&incarnation));
-            drop(sessions);
+            let sessions = [&self.0.sessions, &self.0.lock_sessions, &self.0.fence_sessions];
+            for sessions in sessions {
+                let session = sessions.lock().unwrap_or_else(PoisonError::into_inner).remove(&incarnation);
+                // Outside of the lock.
+                drop(session);
+            }
             Ok(())
         })
     }

@@ -12,6 +12,7 @@ use crate::store::{Answer, Command, Held, Op, SameId, Won};
 
 /// One text, so that a batch of several kinds of commands is one round trip.
 pub(super) const TEXT: &str = concat!(
+    include_str!("scripts/identity.lua"),
     include_str!("scripts/begin.lua"),
     include_str!("scripts/acquire.lua"),
     include_str!("scripts/renew.lua"),

@@ -16,20 +16,6 @@ local now_us = time[1] * 1000000 + time[2]
 local function text(number) return string.format('%.0f', number) end
 local function number(text) return tonumber(text) or 0 end
 
--- Run id and replication id: another one means another memory. Nothing, where INFO is not permitted.
-local known_identity
-local function identity()
-  if known_identity == nil then
-    local server, replication = redis.pcall('INFO', 'server'), redis.pcall('INFO', 'replication')
-    known_identity = false
-    if type(server) == 'string' and type(replication) == 'string' then
-      local run, history = string.match(server, 'run_id:(%w+)'), string.match(replication, 'master_replid:(%w+)')
-      known_identity = run and history and run .. ':' .. history or false
-    end
-  end
-  return known_identity
-end
-
 -- What is known of a group. Instants are milliseconds of this server's clock.
 local function read(command)
   local f = redis.call('HMGET', command.record,
