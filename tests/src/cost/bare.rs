@@ -3,64 +3,100 @@
 use std::error::Error;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::time::Duration;
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
 
 use leader_core::store::{LockCommand, LockOp, LockOwner};
 use leader_core::testing::redis_script::{LOCK_TEXT, lock_arguments};
 use leader_core::{Candidate, Incarnation, InstanceId, LockKey, Term};
 use rusqlite::{Connection, TransactionBehavior};
+use tokio::runtime::Builder;
 use tokio::sync::{mpsc, oneshot};
 
+use super::hand_over::SETTLE;
 use crate::redis::Client;
 
+/// What a place in a queue lasts at most.
 const TTL: Duration = Duration::from_secs(10);
+const LOCK_PREFIX: &str = "_lock:";
+const PREFIX: &str = "leader:";
 
-/// Takes a lock and gives it back by the store's own script, over a blocking connection: two round trips, and nobody is
-/// woken for them but this thread.
-pub(super) fn scripts(server: SocketAddr) -> Result<impl FnMut() + Send + 'static, Box<dyn Error>> {
-    let mut client = Client::open(server, None)?;
-    let digest: String = client.command(&["SCRIPT", "LOAD", LOCK_TEXT])?;
-    let key = LockKey::new("bare")?;
-    let candidate = Candidate { id: InstanceId::new("bare")?, incarnation: Incarnation::random() };
-    Ok(move || {
-        let owner = LockOwner::new(candidate.clone());
-        let mut call = |op| {
-            let command = LockCommand { key: key.clone(), owner: owner.clone(), ttl: TTL, op };
-            let arguments = lock_arguments(&[command], "_lock:", "leader:");
-            let mut parts = vec!["EVALSHA", &digest];
-            parts.extend(arguments.iter().map(String::as_str));
-            let answers: Vec<Vec<redis::Value>> = client.command(&parts).expect("the server answers");
-            answers
-        };
-        let won = call(LockOp::Acquire { floor: Term::default(), queue: None, once: false });
-        let [kind, token] = won[0].as_slice() else { panic!("it is not won: {won:?}") };
-        assert_eq!(text(kind), "won");
-        let token = Term::new(text(token).parse().expect("a token is a number"));
-        let released = call(LockOp::Release { token: Some(token) });
-        assert_eq!(text(&released[0][0]), "released");
-    })
+/// A blocking connection that executes lock commands by the store's own script.
+struct Bare {
+    client: Client,
+    digest: String,
+    key: LockKey,
+    candidate: Candidate,
 }
 
-fn text(value: &redis::Value) -> String {
-    redis::from_redis_value(value.clone()).expect("it is a text")
+impl Bare {
+    fn open(server: SocketAddr, key: &str) -> Result<Self, Box<dyn Error>> {
+        let mut client = Client::open(server, None)?;
+        let digest = client.command(&["SCRIPT", "LOAD", LOCK_TEXT])?;
+        let candidate = Candidate { id: InstanceId::new("bare")?, incarnation: Incarnation::random() };
+        Ok(Self { client, digest, key: LockKey::new(key)?, candidate })
+    }
+
+    fn owner(&self) -> LockOwner {
+        LockOwner::new(self.candidate.clone())
+    }
+
+    /// Whether it was answered as is expected.
+    fn call(&mut self, owner: &LockOwner, op: LockOp, expected: &str) {
+        let command = LockCommand { key: self.key.clone(), owner: owner.clone(), ttl: TTL, op };
+        let arguments = lock_arguments(&[command], LOCK_PREFIX, PREFIX);
+        let mut parts = vec!["EVALSHA", &self.digest];
+        parts.extend(arguments.iter().map(String::as_str));
+        let answers: Vec<Vec<redis::Value>> = self.client.command(&parts).expect("the server answers");
+        let kind: String = redis::from_redis_value(answers[0][0].clone()).expect("it is a text");
+        assert_eq!(kind, expected);
+    }
+
+    fn acquire(&mut self, owner: &LockOwner) {
+        self.call(owner, LockOp::Acquire { floor: Term::default(), queue: None, once: false }, "won");
+    }
+
+    fn begin_to_wait(&mut self, owner: &LockOwner) {
+        self.call(owner, LockOp::Acquire { floor: Term::default(), queue: Some(TTL), once: false }, "busy");
+    }
+
+    fn release(&mut self, owner: &LockOwner) {
+        self.call(owner, LockOp::Release { token: None }, "released");
+    }
+}
+
+/// Takes a lock and gives it back: two round trips, and nobody is woken for them but this thread.
+pub(super) fn scripts(server: SocketAddr) -> Result<impl FnMut() + 'static, Box<dyn Error>> {
+    let mut bare = Bare::open(server, "bare")?;
+    Ok(move || {
+        let owner = bare.owner();
+        bare.acquire(&owner);
+        bare.release(&owner);
+    })
 }
 
 /// The same, asked for by a thread that sleeps meanwhile, of another one that has a runtime: what no lock can do without
 /// that is renewed by a thread of its own.
 pub(super) fn scripts_in_a_thread(server: SocketAddr) -> Result<impl FnMut() + 'static, Box<dyn Error>> {
-    let mut bare = scripts_in_steps(server)?;
+    let mut bare = Bare::open(server, "bare in a thread")?;
     let (ask, mut asked) = mpsc::unbounded_channel::<oneshot::Sender<()>>();
-    let driver = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let driver = Builder::new_current_thread().enable_all().build()?;
     std::thread::spawn(move || {
         driver.block_on(async move {
+            let mut held = None;
             while let Some(reply) = asked.recv().await {
-                bare();
+                if let Some(owner) = held.take() {
+                    bare.release(&owner);
+                } else {
+                    let owner = held.insert(bare.owner());
+                    bare.acquire(owner);
+                }
                 // Whoever asked waits.
                 let _ = reply.send(());
             }
         });
     });
-    let caller = tokio::runtime::Builder::new_current_thread().build()?;
+    let caller = Builder::new_current_thread().build()?;
     Ok(move || {
         for _ in 0..2 {
             let (reply, answer) = oneshot::channel();
@@ -70,27 +106,38 @@ pub(super) fn scripts_in_a_thread(server: SocketAddr) -> Result<impl FnMut() + '
     })
 }
 
-/// Takes the lock at one call, and gives it back at the next.
-fn scripts_in_steps(server: SocketAddr) -> Result<impl FnMut() + Send + 'static, Box<dyn Error>> {
-    let mut client = Client::open(server, None)?;
-    let digest: String = client.command(&["SCRIPT", "LOAD", LOCK_TEXT])?;
-    let key = LockKey::new("bare in a thread")?;
-    let candidate = Candidate { id: InstanceId::new("bare")?, incarnation: Incarnation::random() };
-    let mut held = None;
+/// One thread gives the lock back, and another one, which waits for the message of that, takes it: two round trips, three
+/// with the message, and each of three threads is woken for them.
+pub(super) fn hand_over(server: SocketAddr) -> Result<impl FnMut() -> Duration + 'static, Box<dyn Error>> {
+    let (mut holds, mut waits) = (Bare::open(server, "bare hand-over")?, Bare::open(server, "bare hand-over")?);
+    let mut subscriber = redis::Client::open(format!("redis://{server}"))?.get_connection()?;
+    let (begin, begun) = channel::<()>();
+    let (tell, told) = channel();
+    let channel = format!("{PREFIX}wake:{}", waits.candidate.incarnation);
+    std::thread::spawn(move || {
+        let mut messages = subscriber.as_pubsub();
+        messages.subscribe(channel).expect("the server answers");
+        while begun.recv().is_ok() {
+            let owner = waits.owner();
+            waits.begin_to_wait(&owner);
+            messages.get_message().expect("the server tells");
+            waits.acquire(&owner);
+            // Nobody hears it at the end.
+            let _ = tell.send(Instant::now());
+            waits.release(&owner);
+            let _ = tell.send(Instant::now());
+        }
+    });
     Ok(move || {
-        let (owner, op) = match held.take() {
-            None => {
-                let owner = LockOwner::new(candidate.clone());
-                held = Some(owner.clone());
-                (owner, LockOp::Acquire { floor: Term::default(), queue: None, once: false })
-            }
-            Some(owner) => (owner, LockOp::Release { token: None }),
-        };
-        let command = LockCommand { key: key.clone(), owner, ttl: TTL, op };
-        let arguments = lock_arguments(&[command], "_lock:", "leader:");
-        let mut parts = vec!["EVALSHA", &digest];
-        parts.extend(arguments.iter().map(String::as_str));
-        let _: redis::Value = client.command(&parts).expect("the server answers");
+        let owner = holds.owner();
+        holds.acquire(&owner);
+        begin.send(()).expect("the thread lives as long as this");
+        std::thread::sleep(SETTLE);
+        let released = Instant::now();
+        holds.release(&owner);
+        let took = told.recv().expect("it takes the lock").saturating_duration_since(released);
+        told.recv().expect("it gives the lock back");
+        took
     })
 }
 

@@ -40,13 +40,16 @@ pub fn run(strict: bool) -> Result<ExitCode, Box<dyn Error>> {
     peers(&mut subjects, &redis)?;
     let ratio = Table::measure(&mut subjects, 30, 100).print("Redis: acquire and release, uncontended")["leader"];
     let ok = ratio <= LIMIT;
-    println!("  {} leader takes {ratio:.2} times its round trips (limit {LIMIT})\n", if ok { "ok:" } else { "missed:" });
+    println!(
+        "  {} leader takes {ratio:.2} times its round trips (limit {LIMIT})\n",
+        if ok { "ok:" } else { "missed:" }
+    );
 
     let mut subjects = vec![
-        Subject::new("two bare calls of the scripts", bare::scripts(redis.address())?),
+        Subject::timed("a bare call, its message, a bare call", bare::hand_over(redis.address())?),
         Subject::timed("leader", hand_over::ours(&redis.url())?),
     ];
-    Table::measure(&mut subjects, 10, 20).print("Redis: one gives the lock back, another one that waits has it");
+    Table::measure(&mut subjects, 20, 20).print("Redis: one gives the lock back, another one that waits has it");
 
     #[cfg(feature = "peers")]
     {

@@ -51,7 +51,10 @@ impl Table {
     /// rounds' ratios.
     pub(super) fn print(&self, title: &str) -> BTreeMap<&'static str, f64> {
         println!("{title}");
-        println!("  {:42}{:>10}{:>10}{:>10}{:>12}{:>12}", "", "p50 µs", "p99 µs", "least µs", "p50 ratio", "least ratio");
+        println!(
+            "  {:42}{:>10}{:>10}{:>10}{:>12}{:>12}",
+            "", "p50 µs", "p99 µs", "least µs", "p50 ratio", "least ratio"
+        );
         let mut ratios = BTreeMap::new();
         let Some((_, first)) = self.0.first() else { return ratios };
         for (name, rounds) in &self.0 {

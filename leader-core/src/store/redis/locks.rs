@@ -19,7 +19,6 @@ use crate::store::{LockAnswers, LockCommand};
 
 pub(super) use self::script::{TEXT, answers, arguments};
 
-
 impl RedisStore {
     pub(super) async fn execute_lock_commands(
         &self,
