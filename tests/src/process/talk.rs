@@ -79,6 +79,12 @@ pub enum Command {
     /// Begins gated work of `default` that runs in small steps until the lease is lost. Tells [`Told::WorkBegan`] and
     /// [`Told::WorkEnded`]; each step is a run in the log.
     Work,
+    /// Takes so many locks, many at a time, and gives them back. Answered when it has none any more; those that were only
+    /// dropped may be given back later.
+    Locks {
+        /// How many.
+        count: u32,
+    },
     /// Blocks every worker of the runtime. Answered when all are blocked; a task that is spawned then tells
     /// [`Told::WorkersFree`] when it runs.
     BlockWorkers {
