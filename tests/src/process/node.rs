@@ -208,13 +208,16 @@ impl Node {
 /// Some are waited for, and some are not only dropped.
 async fn take_and_drop(elector: &Elector, count: u32) -> Result<(), LockError> {
     for first in (0..count).step_by(AT_ONCE) {
-        let mut taken = JoinSet::new();
+        let mut taken = JoinSet::<Result<(), LockError>>::new();
         for n in (first..count).take(AT_ONCE) {
             let key = if n % 50 == 0 { "shared".to_owned() } else { format!("lock-{n}") };
             let lock = elector.lock(key).wait(PATIENCE);
             taken.spawn(async move {
                 let guard = lock.acquire().await?;
-                if n % 3 == 0 { guard.release().await } else { Ok(drop(guard)) }
+                if n % 3 == 0 {
+                    guard.release().await?;
+                }
+                Ok(())
             });
         }
         while let Some(done) = taken.join_next().await {

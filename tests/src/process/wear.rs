@@ -17,7 +17,7 @@ impl Fleet {
     /// If something is left.
     pub fn assert_locks_leave_nothing(&mut self, label: &str, count: u32, left: impl Fn() -> Vec<String>) {
         let before = left();
-        let mut take = |fleet: &mut Self| {
+        let take = |fleet: &mut Self| {
             fleet.ask(label, &Command::Locks { count }).expect("nobody else wants them");
             // What was dropped is given back in the background.
             as_before(&before, &left);
