@@ -15,6 +15,7 @@ mod talk;
 mod usage;
 mod wall;
 mod watch;
+mod wear;
 
 pub use fleet::{Fleet, Spawn};
 pub use mount::Mount;

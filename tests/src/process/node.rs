@@ -8,17 +8,21 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use leader_core::store::RedisStore;
 use leader_core::{
-    BootInstant, Config, Elector, FreshStore, Lease, LockGuard, Reclaim, RenewalFailure, StoreUrlError, leader_only,
+    BootInstant, Config, Elector, FreshStore, Lease, LockError, LockGuard, Reclaim, RenewalFailure, StoreUrlError, leader_only,
 };
 use leader_examples::history::Run;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
+use tokio::task::JoinSet;
 
+use super::patience::PATIENCE;
 use super::sampler::{self, Flush, Log};
 use super::talk::{Command, Held, Options, Told};
 
 const WORKERS: usize = 2;
 const GRACE: Duration = Duration::from_secs(5);
+/// So many locks are taken at once.
+const AT_ONCE: usize = 100;
 
 /// Runs the node that `arguments` describe, until its standard input closes.
 ///
@@ -167,6 +171,7 @@ impl Node {
                 Some(Kept::Lock(guard)) => self.wait(elector.fence().set(guard, key, value)),
                 None => Err("nothing is kept".to_owned()),
             },
+            Command::Locks { count } => self.wait(take_and_drop(elector, count)),
             Command::BlockWorkers { time } => {
                 self.block_workers(time);
                 Ok(Value::Null)
@@ -230,6 +235,28 @@ impl Node {
         let thread = std::thread::Builder::new().name("flood".to_owned()).spawn(flood);
         thread.map(|_| Value::Null).map_err(|error| error.to_string())
     }
+}
+
+/// Some are waited for, and some are not only dropped.
+async fn take_and_drop(elector: &Elector, count: u32) -> Result<(), LockError> {
+    for first in (0..count).step_by(AT_ONCE) {
+        let mut taken = JoinSet::<Result<(), LockError>>::new();
+        for n in (first..count).take(AT_ONCE) {
+            let key = if n % 50 == 0 { "shared".to_owned() } else { format!("lock-{n}") };
+            let lock = elector.lock(key).wait(PATIENCE);
+            taken.spawn(async move {
+                let guard = lock.acquire().await?;
+                if n % 3 == 0 {
+                    guard.release().await?;
+                }
+                Ok(())
+            });
+        }
+        while let Some(done) = taken.join_next().await {
+            done.expect("it does not panic")?;
+        }
+    }
+    Ok(())
 }
 
 /// Gated work in small steps. Each is logged as a run that began when the step did.

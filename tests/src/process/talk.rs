@@ -97,6 +97,12 @@ pub enum Command {
         /// What.
         value: String,
     },
+    /// Takes so many locks, many at a time, and gives them back. Answered when it has none any more; those that were only
+    /// dropped may be given back later.
+    Locks {
+        /// How many.
+        count: u32,
+    },
     /// Blocks every worker of the runtime. Answered when all are blocked; a task that is spawned then tells
     /// [`Told::WorkersFree`] when it runs.
     BlockWorkers {

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use super::keys::Keys;
+use super::locks::LockKeys;
 use super::script::Common;
-use crate::store::{Answer, Command};
+use crate::store::{Answer, Command, LockAnswer, LockCommand};
 
 pub use super::connection::Reply;
 
@@ -23,6 +24,21 @@ pub fn arguments(commands: &[Command], prefix: &str, shortest: Duration, trusts_
 #[must_use]
 pub fn answers(reply: Reply, commands: usize) -> Vec<Result<Answer, String>> {
     super::script::answers(reply, commands)
+}
+
+/// The script that executes a batch of lock commands.
+pub const LOCK_TEXT: &str = super::locks::TEXT;
+
+/// What follows that script's name in a call. `prefix`: of the keys of leases, and so of the channels.
+#[must_use]
+pub fn lock_arguments(commands: &[LockCommand], lock_prefix: &str, prefix: &str) -> Vec<String> {
+    super::locks::arguments(commands, &LockKeys::new(lock_prefix), &Keys::new(prefix).wake_channels())
+}
+
+/// The answers of such a call; each is one, or an error for that command alone.
+#[must_use]
+pub fn lock_answers(reply: Reply, commands: usize) -> Vec<Result<LockAnswer, String>> {
+    super::locks::answers(reply, commands)
 }
 
 /// What a quarantine's reason means that the script calls `server`, `record` or `lease`.

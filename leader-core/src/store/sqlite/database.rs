@@ -63,6 +63,9 @@ impl Database {
         }
         // All statements there are.
         connection.set_prepared_statement_cache_capacity(64);
+        // They stay so: otherwise SQLite prepares some of them anew whenever their parameters change, in search of a plan for
+        // these, which takes longer than to execute them.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         wait_at_most(&connection, deadline)?;
         let empty = match schema::kind(&connection)? {
             schema::Kind::Empty => true,
