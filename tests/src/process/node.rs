@@ -8,7 +8,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use leader_core::store::RedisStore;
 use leader_core::{
-    BootInstant, Config, Elector, FreshStore, Lease, LockError, LockGuard, Reclaim, RenewalFailure, StoreUrlError, leader_only,
+    BootInstant, Config, Elector, FreshStore, Lease, LockError, LockGuard, Reclaim, RenewalFailure, StoreUrlError,
+    leader_only,
 };
 use leader_examples::history::Run;
 use serde_json::{Value, json};
