@@ -138,6 +138,7 @@ impl Lock {
             queued: place.is_some(),
             ahead: u32::try_from(ahead).unwrap_or(u32::MAX),
             first_left: first.map_or(Duration::ZERO, |first| first.until.saturating_since(now)),
+            closed: Duration::ZERO,
             done: self.done.as_ref().map(|note| note.by),
             highest,
             wall,
