@@ -9,6 +9,9 @@ use super::{Busy, LockAnswer, LockCommand, LockOp};
 use crate::identity::InstanceId;
 use crate::lease::Term;
 
+/// A queue is counted no further: whoever stands behind so many has to wait in any case.
+pub(in crate::store) const COUNTED: usize = 100;
+
 /// What a store sees of a key at the moment of the decision.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::store) struct Seen {

@@ -97,14 +97,16 @@ fn look(
                 durability = Durability::Power;
                 None
             }
-            LockOp::Acquire { .. } | LockOp::Forget => match consider(&snapshot, eyes, members, command)? {
-                Ok(Considered { decision, .. }) if decision.change == Change::Nothing => Some(Ok(decision.answer)),
-                Ok(considered) => {
-                    durability = considered.durability(durability);
-                    None
+            LockOp::Acquire { .. } | LockOp::Forget => {
+                match consider(&snapshot, eyes, members, command, Phase::Look)? {
+                    Ok(Considered { decision, .. }) if decision.change == Change::Nothing => Some(Ok(decision.answer)),
+                    Ok(considered) => {
+                        durability = considered.durability(durability);
+                        None
+                    }
+                    Err(error) => Some(Err(error)),
                 }
-                Err(error) => Some(Err(error)),
-            },
+            }
         });
     }
     Ok((answers, durability))
@@ -130,7 +132,7 @@ fn write(
     for (command, known) in batch.commands.iter().zip(known) {
         answers.push(match known {
             Some(answer) => answer.clone(),
-            None => match consider(&transaction, eyes, members, command)? {
+            None => match consider(&transaction, eyes, members, command, Phase::Write)? {
                 Ok(considered) if considered.durability(durability) != durability => return Ok(None),
                 Ok(considered) => {
                     considered.write(&transaction, eyes, &mut told)?;
@@ -163,6 +165,13 @@ fn note(members: &mut Members, command: &LockCommand, considered: &Considered<'_
     }
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// What has to be written is found out, and nothing more.
+    Look,
+    Write,
+}
+
 /// What was read, and what is to become of it.
 struct Considered<'a> {
     command: &'a LockCommand,
@@ -181,6 +190,7 @@ fn consider<'a>(
     eyes: &mut Eyes<'_>,
     members: &Members,
     command: &'a LockCommand,
+    phase: Phase,
 ) -> Result<Result<Considered<'a>, StoreError>, Failure> {
     let asker = command.owner.candidate.incarnation;
     let life = match (&command.op, members.get(&asker)) {
@@ -191,7 +201,7 @@ fn consider<'a>(
         }
         (_, None) => FileId::default(),
     };
-    match see(from, eyes, command, asker) {
+    match see(from, eyes, command, asker, phase) {
         Ok((now, seat, seen)) => {
             let decision = decide(&seen, command);
             Ok(Ok(Considered { command, now, seat, queued: seen.queued, life, decision }))

@@ -5,20 +5,24 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use super::super::host::Host;
-use super::Eyes;
 use super::queue::{Place, Queue, Walk};
 use super::rows::{self, Note, Seat};
+use super::{Eyes, Phase};
 use crate::clock::BootInstant;
 use crate::identity::Incarnation;
 use crate::store::lock::rules::{Held, Seen};
 use crate::store::rules::wall_clock;
 use crate::store::{LockCommand, LockKey, LockOp};
 
+/// So many who wait are looked at, to see whether they live: whoever stands behind them has to wait in any case.
+const LOOKED_AT: u32 = 16;
+
 pub(super) fn see(
     from: &Connection,
     eyes: &mut Eyes<'_>,
     command: &LockCommand,
     asker: Incarnation,
+    phase: Phase,
 ) -> rusqlite::Result<(BootInstant, Option<Seat>, Seen)> {
     let (key, owner) = (&command.key, command.owner.nonce);
     let seat = Seat::read(from, key)?;
@@ -30,10 +34,13 @@ pub(super) fn see(
     let Queue { queued, ahead, first_left } = match command.op {
         // The others do not care who waits.
         LockOp::Renew { .. } | LockOp::Complete { .. } | LockOp::Forget => Queue::default(),
+        // Its place is written in any case, wherever that is.
+        LockOp::Acquire { queue: Some(_), .. } if held.is_some() && phase == Phase::Look => Queue::default(),
         LockOp::Acquire { .. } | LockOp::Release { .. } => match Queue::count(from, key, owner, now)? {
-            // If the lock is free, those who came before may have ended.
             Some(queue) if held.is_some() || queue.ahead == 0 => queue,
-            _ => walk(from, eyes, key, owner, now)?,
+            // If the lock is free, those who came before may have ended.
+            Some(queue) => without_the_dead(queue, from, eyes, key, owner, now)?,
+            None => walk(from, eyes, key, owner, now)?,
         },
     };
     let closed = match command.op {
@@ -42,6 +49,34 @@ pub(super) fn see(
     };
     let done = note.filter(|note| note.until.is_none_or(|until| wall < until)).map(|note| (note.nonce, note.token));
     Ok((now, seat, Seen { held, queued, ahead, first_left, closed, done, highest, wall }))
+}
+
+/// Looks at the first places of a queue one by one, until some are found whose owners live.
+fn without_the_dead(
+    mut queue: Queue,
+    from: &Connection,
+    eyes: &mut Eyes<'_>,
+    key: &LockKey,
+    owner: u128,
+    now: BootInstant,
+) -> rusqlite::Result<Queue> {
+    let (mut living, mut dead) = (0, 0);
+    Place::walk(from, key, |place| {
+        if place.nonce == owner {
+            return Ok(Walk::Enough);
+        }
+        let left = place.left(eyes, now);
+        if !left.is_zero() {
+            queue.first_left = if living == 0 { left } else { queue.first_left };
+            living += 1;
+        } else if place.until > now {
+            dead += 1;
+        }
+        Ok(if living == LOOKED_AT { Walk::Enough } else { Walk::On })
+    })?;
+    // Those behind were counted by their time alone.
+    queue.ahead = if living < LOOKED_AT { living } else { queue.ahead.saturating_sub(dead).max(living) };
+    Ok(queue)
 }
 
 /// Looks at the places of a queue one by one.

@@ -62,6 +62,11 @@ impl LockWitness {
         self.seen.retain(|_, (_, _, last)| now.saturating_since(*last) <= LONGEST);
     }
 
+    /// There is more to sweep.
+    pub(super) fn sweep_soon(&mut self) {
+        self.swept = None;
+    }
+
     /// Whether it is so long since the last time that this was answered with yes.
     pub(super) fn is_to_sweep(&mut self, now: BootInstant, every: Duration) -> bool {
         let due = self.swept.is_none_or(|last| now.saturating_since(last) >= every);
