@@ -2,6 +2,7 @@
 
 mod any_order;
 mod ending;
+mod turns;
 
 use super::*;
 use crate::identity::{Candidate, Incarnation, InstanceId};
