@@ -22,7 +22,7 @@ struct Weather {
     delay: u64,
     /// How long a machine stands still at most, now and then.
     pause: u64,
-    /// One of so many holders ends without giving the lock back.
+    /// One of so many holders ends without giving the lock back, and another one works on and cannot be reached.
     dies: u64,
 }
 
@@ -46,6 +46,8 @@ struct Owner {
     since: u64,
     passed: u32,
     stands_still_until: u64,
+    /// No message of it arrives.
+    cut_off_until: u64,
 }
 
 struct World {
@@ -106,7 +108,15 @@ impl World {
         self.nonces += 1;
         let rules = Rules { wait_until: BootInstant::from_nanos(u64::MAX), ..rules(Duration::ZERO) };
         let machine = Machine::new(key(), owner(self.nonces), rules, self.clock.now());
-        Owner { machine, request: None, arrived: None, since: self.now, passed: 0, stands_still_until: 0 }
+        Owner {
+            machine,
+            request: None,
+            arrived: None,
+            since: self.now,
+            passed: 0,
+            stands_still_until: 0,
+            cut_off_until: 0,
+        }
     }
 
     fn after(&mut self, which: usize, ms: u64, what: What) {
@@ -114,8 +124,9 @@ impl World {
         self.agenda.push(Reverse((self.now + ms, self.count, which, what)));
     }
 
-    fn is_lost(&mut self) -> bool {
-        self.weather.loses > 0 && self.random.u64(..self.weather.loses) == 0
+    fn is_lost(&mut self, which: usize) -> bool {
+        self.now < self.owners[which].cut_off_until
+            || self.weather.loses > 0 && self.random.u64(..self.weather.loses) == 0
     }
 
     fn delay(&mut self) -> u64 {
@@ -127,7 +138,7 @@ impl World {
         while let Some(Reverse((at, _, which, what))) = self.agenda.pop() {
             self.clock.advance(MS * u32::try_from(at - self.now).unwrap());
             self.now = at;
-            assert!(self.now < 3 * LAST, "some never end: {:?}", self.owners[which].machine);
+            assert!(self.now < 4 * LAST, "some never end: {:?}", self.owners[which].machine);
             let still = self.owners[which].stands_still_until;
             // The network does not stand still.
             if self.now < still && !matches!(what, What::Arrives(_)) {
@@ -193,14 +204,14 @@ impl World {
         if let Some((_, _, known)) = &mut self.owners[which].request {
             *known = Some(answer);
         }
-        if !self.is_lost() {
+        if !self.is_lost(which) {
             let delay = self.delay();
             self.after(which, delay, What::Answered(no));
         }
         while let Some(Some(announcement)) = at_once(self.listener.heard()) {
             let Announcement::LockFree { nonce } = announcement else { continue };
             let told = self.owners.iter().position(|owner| owner.machine.owner().nonce == nonce);
-            if let Some(told) = told.filter(|_| !self.is_lost()) {
+            if let Some(told) = told.filter(|told| !self.is_lost(*told)) {
                 let delay = self.delay();
                 self.after(told, delay, What::Announced);
             }
@@ -218,10 +229,14 @@ impl World {
             self.turns += 1;
             self.longest = self.longest.max(self.now - self.owners[which].since);
             let hold = self.random.u64(..200);
-            if self.weather.dies > 0 && self.random.u64(..self.weather.dies) == 0 {
+            let fate = if self.weather.dies > 0 { self.random.u64(..self.weather.dies) } else { u64::MAX };
+            if fate == 0 {
                 // Its process ends: nothing more is heard of it.
                 self.owners[which] = self.owner();
                 self.after(which, hold, What::Wake);
+            } else if fate == 1 {
+                self.owners[which].cut_off_until = self.now + 15_000;
+                self.after(which, 20_000, What::Done);
             } else {
                 self.after(which, hold, What::Done);
             }
@@ -241,7 +256,7 @@ impl World {
             self.count += 1;
             let no = self.count;
             self.owners[which].request = Some((no, request, None));
-            if !self.is_lost() {
+            if !self.is_lost(which) {
                 let delay = self.delay();
                 self.after(which, delay, What::Arrives(no));
             }
@@ -296,6 +311,8 @@ fn on_a_bad_network_everybody_gets_a_turn() {
 }
 
 #[test]
-fn the_locks_of_the_dead_are_taken_over() {
-    each_seed(Weather { loses: 20, delay: 80, pause: 500, dies: 10 }, |world| assert!(world.turns > 10));
+fn the_locks_of_the_dead_are_taken_over_and_not_before_those_of_the_living_have_ended() {
+    each_seed(Weather { loses: 20, delay: 80, pause: 500, dies: 10 }, |world| {
+        assert!(world.turns >= 8, "{} turns", world.turns)
+    });
 }
