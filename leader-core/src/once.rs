@@ -136,9 +136,10 @@ impl OnceBuilder {
     /// shutdown is over.
     ///
     /// # Errors
-    /// The work's own: it is undone. And a [`LockError`] made into one: [`LockError::Lost`] if the claim was lost before it could
-    /// be noted that the work is done, and [`LockError::Store`], [`LockError::InvalidKey`], [`LockError::InvalidTtl`],
-    /// [`LockError::NotStarted`], [`LockError::Stopped`]. In none of them the work counts as done.
+    /// The work's own: it is undone. And a [`LockError`] made into one: [`LockError::Lost`] if the claim was lost before it was
+    /// confirmed that the work is noted as done, and [`LockError::Store`], [`LockError::InvalidKey`],
+    /// [`LockError::InvalidTtl`], [`LockError::NotStarted`], [`LockError::Stopped`]. The work is undone, but for one case: it had
+    /// succeeded, and the store noted that while every answer of it was lost. Whoever asks next is told which.
     ///
     /// # Cancel safety
     /// Dropping the future drops the work, and it is undone. Once the work has succeeded, that is noted though nobody waits.

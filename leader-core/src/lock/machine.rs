@@ -96,7 +96,7 @@ pub(crate) enum Notice {
     Completed,
     /// The lock was lost before that could be noted.
     NotCompleted,
-    /// Given back: whether the store still knew of it. Told once.
+    /// Given back: whether the store still knew of it. Told once to each who leaves.
     Released(bool),
     /// It could not be given back, because of the failure that was handed in last; it is tried again. Told once.
     NotReleased,

@@ -54,7 +54,7 @@ use crate::identity::Incarnation;
 /// - Those of a process that has ended are free at once, locks too; nothing stays of a lock that was given back.
 /// - Every acquisition is synced to the disk, so that terms do not fall after a power failure; renewals are not.
 /// - A file that was created or put in place while instances live by another one, which stood here before, is trusted after
-///   one ttl: they may still lead. (Not if the folder of locks was removed with it: then stop all instances first.)
+///   one ttl: they may still lead, or hold a lock. (Not if the folder of locks was removed with it: then stop all instances first.)
 /// - A full disk passes by itself when there is room again. A file that is read-only, replaced, damaged, another
 ///   application's or a newer version's is a permanent error.
 /// - A process that is stopped (`SIGSTOP`) inside a transaction stops all writers of the file until it goes on or dies.

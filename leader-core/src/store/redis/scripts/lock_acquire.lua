@@ -54,6 +54,6 @@ local function acquire(command)
     remove(command, command.member)
   end
   -- Once more: the first may have been told when it could not hear, or may have ended.
-  if not lock.value then tell(command, 0) end
+  if not lock.value then tell(command, 1) end
   return {'busy', lock.id or '', lock.token or '', left, ahead}
 end
