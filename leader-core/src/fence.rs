@@ -26,7 +26,7 @@
 //! let elector = Elector::start(Config::new("redis://cache.internal:6379")).await?;
 //! if let Some(lease) = elector.lease("default") {
 //!     let report = work_out().await;
-//!     // However long that took: if another instance has begun since, this is an error, and nothing is written.
+//!     // However long that took: if another instance has written since, this is an error, and nothing is changed.
 //!     elector.fence().set(&lease, "report:today", report).await?;
 //! }
 //! # Ok(()) }
@@ -38,7 +38,8 @@
 //! - A mark with the same token or an older one, of the memory that the server has now: written.
 //! - No mark, or one of another memory (the server was emptied, restarted, rolled back, or another one took its place; or the
 //!   mark has expired): written only if the server names this very acquisition as the present holder of its lease or lock, and
-//!   refused otherwise. So no lost memory lets in a write that is too old, and the present holder goes on.
+//!   refused otherwise. So no lost memory lets in a write that is too old, and the present holder goes on. Where the lease or
+//!   lock was lost as well, there is none until it is acquired again.
 //!
 //! A write that comes late and finds no newer one is done, also if the lease has ended or another instance leads: the order of
 //! writes is what a fence keeps.

@@ -13,9 +13,9 @@ use crate::lease::FencingToken;
 pub enum FenceError {
     /// It came too late: somebody may have begun since who holds the lease or the lock now. Nothing was written. Whoever
     /// gets this must not write what it has worked out in any other way either.
-    #[error("the write of `{key}` under token {token} was refused: {}; nothing was written", reason(*newest))]
+    #[error("the write{} under token {token} was refused: {}; nothing was written", of(key), reason(*newest))]
     Fenced {
-        /// What was to be written; of several keys the one that was the reason.
+        /// What was to be written; of several keys the one that was the reason. Empty for a script without keys.
         key: String,
         /// The token of the write.
         token: FencingToken,
@@ -44,6 +44,10 @@ impl FenceError {
     pub fn is_fenced(&self) -> bool {
         matches!(self, Self::Fenced { .. })
     }
+}
+
+fn of(key: &str) -> String {
+    if key.is_empty() { String::new() } else { format!(" of `{key}`") }
 }
 
 fn reason(newest: Option<FencingToken>) -> String {

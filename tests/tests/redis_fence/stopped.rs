@@ -25,6 +25,8 @@ enum When {
     AfterIt,
 }
 
+type Loss = fn(&mut RedisServer);
+
 struct Scene {
     // First: nodes go before what they need.
     fleet: Fleet,
@@ -86,7 +88,7 @@ impl Scene {
 }
 
 /// `a` is stopped between its check and its write, `b` writes, `a` goes on; and the server loses its memory meanwhile.
-fn a_stopped_writer(under: Under, lose: Option<(When, fn(&mut RedisServer))>) {
+fn a_stopped_writer(under: Under, lose: Option<(When, Loss)>) {
     let Some(mut scene) = Scene::new(under) else { return };
     let first = scene.goes_on("a");
     scene.redis.snapshot();

@@ -59,6 +59,8 @@ use crate::identity::Incarnation;
 ///   lost a lock gives it to whoever asks next, and the older owner learns that with its next renewal: the token tells who was
 ///   first. Nothing stays of a lock that is free, so if the server's clock was set back, a token can be smaller than an earlier
 ///   one that no elector which asks has seen: what compares tokens then refuses, until the clock has caught up.
+/// - Guarded writes ([`fence`](crate::fence)) have connections of their own, too. Beside each key that they write stands
+///   `{<key>}:fence`, for a day.
 /// - If instances have different ttls, tell all of them the largest:
 ///   [`Config::shortest_quarantine`](crate::Config::shortest_quarantine).
 /// - Limits: a jump of the server's own clock can give two leaders until the older one's next renew. If that clock was set back
