@@ -113,6 +113,7 @@ pub(super) fn hand_over(server: SocketAddr) -> Result<impl FnMut() -> Duration +
     let mut subscriber = redis::Client::open(format!("redis://{server}"))?.get_connection()?;
     let (begin, begun) = channel::<()>();
     let (tell, told) = channel();
+    let (ready, is_ready) = channel();
     let channel = format!("{PREFIX}wake:{}", waits.candidate.incarnation);
     std::thread::spawn(move || {
         let mut messages = subscriber.as_pubsub();
@@ -120,9 +121,10 @@ pub(super) fn hand_over(server: SocketAddr) -> Result<impl FnMut() -> Duration +
         while begun.recv().is_ok() {
             let owner = waits.owner();
             waits.begin_to_wait(&owner);
+            // Nobody hears it at the end.
+            let _ = ready.send(());
             messages.get_message().expect("the server tells");
             waits.acquire(&owner);
-            // Nobody hears it at the end.
             let _ = tell.send(Instant::now());
             waits.release(&owner);
             let _ = tell.send(Instant::now());
@@ -132,6 +134,7 @@ pub(super) fn hand_over(server: SocketAddr) -> Result<impl FnMut() -> Duration +
         let owner = holds.owner();
         holds.acquire(&owner);
         begin.send(()).expect("the thread lives as long as this");
+        is_ready.recv().expect("it begins to wait");
         std::thread::sleep(SETTLE);
         let released = Instant::now();
         holds.release(&owner);

@@ -68,7 +68,9 @@ pub fn run(strict: bool) -> Result<ExitCode, Box<dyn Error>> {
     ];
     // Until each has its -wal in full size, and writes over it: a file that grows takes longer to sync.
     let _ = Table::measure(&mut subjects, 1, 600);
-    Table::measure(&mut subjects, 20, 20).print("SQLite: acquire and release, uncontended");
+    Table::measure(&mut subjects, 20, 20).print(
+        "SQLite: acquire and release, uncontended (one sync of the disk, which others use too: the least counts)",
+    );
     let mut subjects = vec![
         Subject::new("two bare transactions", bare::transactions(&folder.path().join("bare.db"))?),
         Subject::timed("leader", hand_over::ours(&url("leader.db"))?),
