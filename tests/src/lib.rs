@@ -1,5 +1,7 @@
 //! What needs several crates, several processes or a real server.
 
+#[cfg(target_os = "linux")]
+pub mod chaos;
 pub mod fixture;
 pub mod future;
 pub mod gate;

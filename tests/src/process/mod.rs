@@ -17,6 +17,7 @@ mod wall;
 mod watch;
 
 pub use fleet::{Fleet, Spawn};
+pub use locks::is_writing;
 pub use mount::Mount;
 pub use needed::installed;
 pub use node::run;

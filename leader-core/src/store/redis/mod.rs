@@ -83,6 +83,7 @@ struct Inner {
     script: Arc<str>,
     sessions: Sessions,
     lock_keys: LockKeys,
+    lock_script: Arc<str>,
     lock_sessions: Sessions,
 }
 
@@ -108,6 +109,7 @@ impl RedisStore {
             script: script::TEXT.into(),
             sessions: Sessions::default(),
             lock_keys: LockKeys::new(&options.lock_prefix),
+            lock_script: locks::TEXT.into(),
             lock_sessions: Sessions::default(),
         })))
     }
@@ -162,6 +164,14 @@ impl RedisStore {
     #[must_use]
     pub fn with_script_flaw(self, flaw: testing::Flaw) -> Self {
         self.with(|inner| inner.script = flaw.in_script(&inner.script).into())
+    }
+
+    /// The same of the script for locks.
+    #[cfg(feature = "testing")]
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_lock_flaw(self, flaw: testing::LockFlaw) -> Self {
+        self.with(|inner| inner.lock_script = flaw.in_script(&inner.lock_script).into())
     }
 
     fn sessions(&self) -> MutexGuard<'_, HashMap<Incarnation, Arc<Session>>> {
@@ -250,7 +260,7 @@ impl LeaseStore for RedisStore {
             let (client, script) = (Arc::clone(&inner.client), Arc::clone(&inner.script));
             let beside = || {
                 let (client, announcer) = (Arc::clone(&inner.client), session.announcer.clone());
-                Arc::new(Session::beside(client, locks::TEXT.into(), announcer, timeout))
+                Arc::new(Session::beside(client, Arc::clone(&inner.lock_script), announcer, timeout))
             };
             self.lock_sessions().entry(incarnation).or_insert_with(beside);
             // An attempt that takes longer than a call may goes on: the next call finds what has become of it.
