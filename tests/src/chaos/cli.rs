@@ -18,8 +18,8 @@ cargo run --release -p leader-tests --bin lock-chaos -- [OPTIONS]
   --store STORE      redis: a server of its own (the default); redis://host:6379/0: that one, which no one else should use,
                      because its clients are paused and cut; sqlite: a file of its own; sqlite:///path: that one
   --seed S           chooses the faults, and what the processes do (default 1). Which instants they hit is the machine's
-  --processes P      processes (default 4)
-  --tasks T          tasks of each that ask for locks (default 3)
+  --processes P      processes (default 5)
+  --tasks T          tasks that ask for locks, of every other process; the rest have one (default 4)
   --keys K           locks (default 3)
   --ttl MS           how long a lock outlives its holder, in milliseconds (default 1000)
   --once N           instead: N instances begin at one time what is to be done once, and die at the worst instants, again and

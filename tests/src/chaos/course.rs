@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use super::check::{Bounds, Evidence, Trouble, Violation, check};
 use super::crew::{Between, Crew};
 use super::ground::Ground;
-use super::log::{Line, nanos, now_ns, watch_stalls};
+use super::log::{Line, nanos, now_ns, read_last, watch_stalls};
 use super::member::{Options, PATIENT, Work};
-use super::plan::{Fault, KINDS, Planned, plan};
+use super::plan::{Fault, KINDS, Planned, has_one_task, plan};
 use super::report::Report;
 use super::settings::Settings;
 
@@ -32,9 +32,9 @@ pub fn run(settings: &Settings, program: &Path) -> Result<Option<Report>, String
     let io = |error: io::Error| error.to_string();
     let own = tempfile::tempdir().map_err(io)?;
     let folder = settings.logs.clone().unwrap_or_else(|| own.path().into());
-    std::fs::create_dir_all(&folder).map_err(io)?;
+    let crew = Crew::new(program, &folder).map_err(io)?;
     let Some(ground) = Ground::open(&settings.place, own.path(), settings.processes)? else { return Ok(None) };
-    let mut course = Course::new(settings, Crew::new(program, &folder), ground, folder);
+    let mut course = Course::new(settings, crew, ground, folder);
     for slot in 0..settings.processes {
         course.start(slot).map_err(io)?;
     }
@@ -95,7 +95,7 @@ impl<'a> Course<'a> {
             ttl: self.settings.ttl,
             operation_timeout: self.settings.operation_timeout(),
             retry: self.settings.retry(),
-            work: Work::Locks { keys, tasks, seed },
+            work: Work::Locks { keys, tasks: if has_one_task(slot) { 1 } else { tasks }, seed },
             bad: self.settings.bad,
             log: self.crew.log(&label),
         };
@@ -172,8 +172,11 @@ impl<'a> Course<'a> {
     fn strikes(&mut self, Planned { fault, lasts, .. }: Planned) -> Result<bool, String> {
         let over = Instant::now() + lasts;
         match fault {
-            Fault::Kill(slot) => {
+            Fault::Kill(slot) | Fault::KillInBody(slot) => {
                 let label = self.slots[slot].label.clone();
+                if matches!(fault, Fault::KillInBody(_)) && !self.until_in_body(&label) {
+                    return Ok(false);
+                }
                 let Some(death) = self.crew.kill(&label) else { return Ok(false) };
                 self.continues(slot);
                 self.journal.note(Some(&label), (death.from_ns, death.to_ns), true);
@@ -204,6 +207,19 @@ impl<'a> Course<'a> {
             }
         }
         Ok(true)
+    }
+
+    /// Waits until a member of a single task works under a lock, for a while.
+    fn until_in_body(&self, label: &str) -> bool {
+        let begin = Instant::now();
+        while begin.elapsed() < self.settings.ttl {
+            let last = read_last(&self.crew.log(label));
+            if matches!(last, Ok(Some(Line::Began { .. } | Line::Step { .. }))) {
+                return true;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        false
     }
 
     fn end(&mut self, end: End) -> Result<(), String> {

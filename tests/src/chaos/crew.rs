@@ -32,10 +32,17 @@ pub struct Between {
 }
 
 impl Crew {
-    /// Nobody yet. `program` is called with the word `member` and one JSON argument; `folder` is for the logs.
-    #[must_use]
-    pub fn new(program: &Path, folder: &Path) -> Self {
-        Self { program: program.into(), folder: folder.into(), living: BTreeMap::new(), labels: Vec::new() }
+    /// Nobody yet. `program` is called with the word `member` and one JSON argument; `folder` is for the logs, and has none.
+    ///
+    /// # Errors
+    /// If it has, or cannot be created.
+    pub fn new(program: &Path, folder: &Path) -> io::Result<Self> {
+        std::fs::create_dir_all(folder)?;
+        let is_log = |path: PathBuf| path.extension().is_some_and(|extension| extension == "jsonl");
+        if std::fs::read_dir(folder)?.flatten().any(|entry| is_log(entry.path())) {
+            return Err(io::Error::other(format!("there are logs in {}", folder.display())));
+        }
+        Ok(Self { program: program.into(), folder: folder.into(), living: BTreeMap::new(), labels: Vec::new() })
     }
 
     /// The log of a member.

@@ -4,7 +4,7 @@
 //! boot clock, which all processes of one host share.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
@@ -140,6 +140,21 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> io::Result<Vec<T>> {
     lines.map(|line| serde_json::from_slice(line).map_err(io::Error::other)).collect()
 }
 
+/// The last whole line of a log, if there is one and it is not a long one.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn read_last<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
+    const LONG: i64 = 4096;
+    let mut file = File::open(path)?;
+    let back = LONG.min(i64::try_from(file.metadata()?.len()).unwrap_or(LONG));
+    file.seek(SeekFrom::End(-back))?;
+    let mut text = Vec::new();
+    file.read_to_end(&mut text)?;
+    let whole = text.split_inclusive(|byte| *byte == b'\n').rfind(|line| line.ends_with(b"\n"));
+    Ok(whole.and_then(|line| serde_json::from_slice(line).ok()))
+}
+
 /// Tells `note` of every time in which this process did not get the processor, from a thread that does nothing else, until
 /// `note` wants no more.
 pub fn watch_stalls(mut note: impl FnMut(Option<(u64, u64)>) -> bool + Send + 'static) {
@@ -173,6 +188,7 @@ mod tests {
         let log = Log::open(&path).unwrap();
         log.add(&line);
         (&*log.0).write_all(b"{\"kind\":\"left\",\"att").unwrap();
+        assert_eq!(read_last::<Line>(&path).unwrap().as_ref(), Some(&line));
         assert_eq!(read::<Line>(&path).unwrap(), [line]);
         (&*log.0).write_all(b"\n").unwrap();
         assert!(read::<Line>(&path).is_err(), "a whole line that is none");

@@ -151,7 +151,7 @@ async fn lock_and_unlock(
             while !member.finishing.load(Ordering::SeqCst) {
                 let wish = Wish::by_chance(&mut rng, keys, member.options.ttl);
                 member.attempt(wish).await;
-                tokio::time::sleep(Duration::from_micros(rng.below(Duration::from_millis(30)) / 1000)).await;
+                tokio::time::sleep(Duration::from_micros(rng.below(Duration::from_millis(8)) / 1000)).await;
             }
         })
     };
@@ -177,11 +177,11 @@ struct Wish {
 
 impl Wish {
     fn by_chance(rng: &mut Rng, keys: usize, ttl: Duration) -> Self {
-        let wait = if rng.chance(0.15) { Duration::ZERO } else { ttl.mul_f64(0.1 + 4.0 * rng.unit()) };
+        let wait = if rng.chance(0.15) { Duration::ZERO } else { ttl.mul_f64(0.1 + 2.9 * rng.unit()) };
         // Most bodies are short; some outlive the ttl, and are renewed.
         let length = match rng.unit() {
-            unit if unit < 0.06 => ttl.mul_f64(0.5 + 20.0 * unit),
-            unit => Duration::from_millis(40).mul_f64(unit),
+            unit if unit < 0.03 => ttl.mul_f64(0.3 + 50.0 * unit),
+            unit => Duration::from_millis(20).mul_f64(unit),
         };
         let steps = (length.as_micros() / STEP.as_micros()) as u32;
         let drops = rng.chance(0.06).then(|| ttl.mul_f64(rng.unit()));

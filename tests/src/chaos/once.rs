@@ -144,12 +144,11 @@ pub struct OnceReport {
 pub fn run_once(settings: &Settings, instances: usize, program: &Path) -> Result<Option<OnceReport>, String> {
     let own = tempfile::tempdir().map_err(|error| error.to_string())?;
     let folder = settings.logs.clone().unwrap_or_else(|| own.path().into());
-    std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+    let mut crew = Crew::new(program, &folder).map_err(|error| error.to_string())?;
     let Some(ground) = Ground::open(&settings.place, own.path(), 1)? else { return Ok(None) };
     let name = format!("once-{}-{}", std::process::id(), now_ns());
     let (database, at) = (own.path().join("effects.db"), own.path().into());
     let errand = Errand { keys: settings.keys, name, database, folder: at };
-    let mut crew = Crew::new(program, &folder);
     scene(settings, instances, &ground, &mut crew, &errand).map(Some).map_err(|error| error.to_string())
 }
 

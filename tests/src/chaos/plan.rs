@@ -7,7 +7,9 @@ use crate::sim::rng::Rng;
 
 /// Faults come for so long, and then for so long none does: there it shows who is stuck.
 const STORM: Duration = Duration::from_secs(4);
-const CALM: Duration = Duration::from_secs(4);
+const CALM: Duration = Duration::from_secs(6);
+/// So long after a storm a holder dies while all else is well: there it shows how long its lock stays.
+const DEATH: Duration = Duration::from_millis(3600);
 /// From one fault to the next in a storm, on average and at least.
 const GAP: Duration = Duration::from_millis(450);
 const LEAST_GAP: Duration = Duration::from_millis(60);
@@ -17,6 +19,8 @@ const LEAST_GAP: Duration = Duration::from_millis(60);
 pub enum Fault {
     /// A process is killed; another one takes its place a little later.
     Kill(usize),
+    /// A process is killed while it works under a lock.
+    KillInBody(usize),
     /// A process stands still.
     Stop(usize),
     /// The server closes all connections.
@@ -42,8 +46,9 @@ pub enum Fault {
 }
 
 /// The names of the kinds of faults.
-pub const KINDS: [&str; 12] = [
+pub const KINDS: [&str; 13] = [
     "kill -9",
+    "kill -9 in a body",
     "SIGSTOP",
     "CLIENT KILL",
     "CLIENT PAUSE",
@@ -63,17 +68,18 @@ impl Fault {
     pub fn kind(self) -> usize {
         match self {
             Self::Kill(_) => 0,
-            Self::Stop(_) => 1,
-            Self::KillClients => 2,
-            Self::PauseClients => 3,
-            Self::FlushScripts => 4,
-            Self::BlackHole(_) => 5,
-            Self::OneWay(..) => 6,
-            Self::Cut(_) => 7,
-            Self::Refuse(_) => 8,
-            Self::Delay(..) => 9,
-            Self::KeepBack(..) => 10,
-            Self::HoldFile => 11,
+            Self::KillInBody(_) => 1,
+            Self::Stop(_) => 2,
+            Self::KillClients => 3,
+            Self::PauseClients => 4,
+            Self::FlushScripts => 5,
+            Self::BlackHole(_) => 6,
+            Self::OneWay(..) => 7,
+            Self::Cut(_) => 8,
+            Self::Refuse(_) => 9,
+            Self::Delay(..) => 10,
+            Self::KeepBack(..) => 11,
+            Self::HoldFile => 12,
         }
     }
 
@@ -110,30 +116,46 @@ pub fn plan(seed: u64, time: Duration, processes: usize, redis: bool, ttl: Durat
     let mut rng = Rng::new(seed);
     let mut all = Vec::new();
     let mut at = Duration::from_millis(300);
+    let mut storm = Duration::ZERO;
     loop {
         at += LEAST_GAP + Duration::from_nanos(rng.around(GAP));
-        let in_cycle = nanos_in(at, STORM + CALM);
-        if in_cycle > STORM {
-            at += STORM + CALM - in_cycle;
-        }
-        if at >= time {
-            return all;
+        if at > storm + STORM {
+            let death = (storm + STORM + DEATH, Fault::KillInBody(single(rng.index(processes), processes)));
+            storm += STORM + CALM;
+            at = at.max(storm);
+            all.push(planned(&mut rng, death, ttl));
         }
         let fault = fault(&mut rng, processes, redis);
-        let (low, high) = match fault {
-            Fault::Kill(_) => (0.05, 1.0),
-            Fault::Stop(_) => (0.1, 3.0),
-            Fault::BlackHole(_) | Fault::Refuse(_) | Fault::OneWay(..) | Fault::KeepBack(..) => (0.1, 2.5),
-            Fault::Delay(..) => (0.3, 2.5),
-            Fault::PauseClients | Fault::HoldFile => (0.05, 1.3),
-            Fault::KillClients | Fault::FlushScripts | Fault::Cut(_) => (0.0, 0.0),
-        };
-        all.push(Planned { at, fault, lasts: ttl.mul_f64(low + (high - low) * rng.unit()) });
+        all.push(planned(&mut rng, (at, fault), ttl));
+        if at >= time {
+            all.retain(|planned: &Planned| planned.at < time);
+            return all;
+        }
     }
 }
 
-fn nanos_in(at: Duration, cycle: Duration) -> Duration {
-    Duration::from_nanos((at.as_nanos() % cycle.as_nanos()) as u64)
+/// Every other process has a single task.
+#[must_use]
+pub fn has_one_task(slot: usize) -> bool {
+    slot % 2 == 1
+}
+
+/// A process of a single task, if there is one: of such a one can be told that it waits for nothing when it dies in a body.
+fn single(slot: usize, processes: usize) -> usize {
+    if has_one_task(slot) { slot } else { (slot + 1).min(processes - 1) }
+}
+
+fn planned(rng: &mut Rng, (at, fault): (Duration, Fault), ttl: Duration) -> Planned {
+    let (low, high) = match fault {
+        Fault::Kill(_) => (0.05, 1.0),
+        Fault::KillInBody(_) => (1.0, 1.5),
+        Fault::Stop(_) => (0.1, 2.4),
+        Fault::BlackHole(_) | Fault::Refuse(_) | Fault::OneWay(..) | Fault::KeepBack(..) => (0.1, 2.5),
+        Fault::Delay(..) => (0.3, 2.5),
+        Fault::PauseClients | Fault::HoldFile => (0.05, 1.3),
+        Fault::KillClients | Fault::FlushScripts | Fault::Cut(_) => (0.0, 0.0),
+    };
+    Planned { at, fault, lasts: ttl.mul_f64(low + (high - low) * rng.unit()) }
 }
 
 fn fault(rng: &mut Rng, processes: usize, redis: bool) -> Fault {
@@ -178,7 +200,7 @@ mod tests {
 
     #[test]
     fn every_kind_of_a_store_strikes_every_process_and_there_are_times_without() {
-        for (redis, kinds) in [(true, 11), (false, 3)] {
+        for (redis, kinds) in [(true, 12), (false, 4)] {
             let all = plan(1, HOUR, 3, redis, TTL);
             let struck: std::collections::BTreeSet<_> = all.iter().map(|planned| planned.fault.kind()).collect();
             assert_eq!(struck.len(), kinds, "{struck:?}");
@@ -186,7 +208,12 @@ mod tests {
                 assert!(all.iter().any(|planned| planned.fault == Fault::Stop(slot)));
             }
             assert!(all.windows(2).all(|pair| pair[0].at <= pair[1].at));
-            assert!(all.iter().all(|planned| nanos_in(planned.at, STORM + CALM) <= STORM));
+            let in_calm =
+                all.iter().filter(|planned| planned.at.as_nanos() % (STORM + CALM).as_nanos() > STORM.as_nanos());
+            assert!(
+                in_calm.clone().all(|planned| matches!(planned.fault, Fault::KillInBody(slot) if has_one_task(slot)))
+            );
+            assert_eq!(in_calm.count(), 360);
         }
     }
 }

@@ -76,8 +76,12 @@ impl fmt::Display for Report {
         )?;
         let (gap, rest) = (millis(figures.longest_gap_ns), millis(figures.longest_unexcused_ns));
         writeln!(f, "longest gap      {gap:.0} ms with somebody waiting; {rest:.0} ms without a fault of the waiting")?;
-        let (died, gap, ttl) = (figures.holders_died, millis(figures.longest_after_death_ns), millis(self.ttl_ns));
-        writeln!(f, "after a death    {gap:.0} ms at most, of {died} (ttl {ttl:.0} ms)")?;
+        let (gap, ttl) = (millis(figures.longest_after_death_ns), millis(self.ttl_ns));
+        let Figures { holders_died: died, deaths_judged: judged, .. } = figures;
+        writeln!(
+            f,
+            "holder's death   {died}; of the {judged} with nothing else the matter, {gap:.0} ms at most (ttl {ttl:.0} ms)"
+        )?;
         write!(f, "violations       {}", self.violations.len())?;
         for violation in self.violations.iter().take(20) {
             write!(f, "\n  {violation}")?;

@@ -175,11 +175,13 @@ pub struct Figures {
     pub most_passes: usize,
     /// Locks whose holder died, and that were taken afterwards.
     pub holders_died: usize,
+    /// Those of them where nothing but that death was the matter while somebody waited.
+    pub deaths_judged: usize,
     /// The longest time that a lock was with nobody while somebody waited.
     pub longest_gap_ns: u64,
     /// The same, less what faults of the waiting and of the store account for.
     pub longest_unexcused_ns: u64,
-    /// The same, after the death of a holder.
+    /// The longest time after the death of a holder where nothing else was the matter.
     pub longest_after_death_ns: u64,
 }
 

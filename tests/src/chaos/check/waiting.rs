@@ -82,7 +82,11 @@ pub(super) fn gaps(evidence: &Evidence, attempts: &[Attempt], figures: &mut Figu
             figures.longest_unexcused_ns = figures.longest_unexcused_ns.max(rest);
             if holder.left.is_none() && evidence.deaths.contains_key(&holder.member) {
                 figures.holders_died += 1;
-                figures.longest_after_death_ns = figures.longest_after_death_ns.max(rest);
+                // Where nothing else was the matter.
+                if gap > 0 && excused.length() == 0 {
+                    figures.deaths_judged += 1;
+                    figures.longest_after_death_ns = figures.longest_after_death_ns.max(gap);
+                }
             }
             if rest > limit {
                 let (after, next) = (holder.name(), next.name());
@@ -104,22 +108,25 @@ fn waiting(evidence: &Evidence, attempts: &[Attempt], window: (u64, u64)) -> Spa
     waited
 }
 
-/// When the store, or one who waits and may have been next, had trouble; and for so long after it as such a one keeps its
-/// place.
+/// When the store, or one who waits and may have been next, had trouble; and as long after it as such a one keeps its place.
 fn excuses(evidence: &Evidence, attempts: &[Attempt], window: (u64, u64)) -> Spans {
     let mut excused = Spans::default();
     for trouble in &evidence.troubles {
-        let lasting = (trouble.from_ns, trouble.to_ns + if trouble.lingers { evidence.bounds.place_ns() } else { 0 });
-        if lasting.0 >= window.1 || lasting.1 <= window.0 {
+        let place = if trouble.lingers { evidence.bounds.place_ns() } else { 0 };
+        if trouble.from_ns >= window.1 || trouble.to_ns + place <= window.0 {
             continue;
         }
-        let concerns = |attempt: &Attempt| {
-            trouble.is_of(&attempt.member)
-                && attempt.asked_ns < trouble.to_ns
-                && trouble.from_ns < evidence.end_of_waiting(attempt)
-        };
-        if trouble.whom.is_none() || attempts.iter().any(concerns) {
-            excused.add(lasting, window);
+        if trouble.whom.is_none() {
+            excused.add((trouble.from_ns, trouble.to_ns + place), window);
+        }
+        for attempt in attempts.iter().filter(|attempt| trouble.is_of(&attempt.member)) {
+            let end = evidence.end_of_waiting(attempt);
+            if attempt.asked_ns < trouble.to_ns && trouble.from_ns < end {
+                // Who was answered has left its place, or had the lock.
+                let answered = attempt.body.is_some() || attempt.how() == Some(&How::Busy);
+                let until = if answered { end } else { end.saturating_add(place) };
+                excused.add((trouble.from_ns, until.min(trouble.to_ns + place).max(trouble.to_ns)), window);
+            }
         }
     }
     excused
