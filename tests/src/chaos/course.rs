@@ -171,19 +171,21 @@ impl<'a> Course<'a> {
     /// Whether it did: one that stands still is not stopped again, and one that is not there not killed.
     fn strikes(&mut self, Planned { fault, lasts, .. }: Planned) -> Result<bool, String> {
         let over = Instant::now() + lasts;
+        if let Fault::KillInBody(slot) | Fault::StopInBody(slot) = fault
+            && !self.until_in_body(slot)
+        {
+            return Ok(false);
+        }
         match fault {
             Fault::Kill(slot) | Fault::KillInBody(slot) => {
                 let label = self.slots[slot].label.clone();
-                if matches!(fault, Fault::KillInBody(_)) && !self.until_in_body(&label) {
-                    return Ok(false);
-                }
                 let Some(death) = self.crew.kill(&label) else { return Ok(false) };
                 self.continues(slot);
                 self.journal.note(Some(&label), (death.from_ns, death.to_ns), true);
                 self.deaths.insert(label, death);
                 self.ends.push((over, End::Start(slot)));
             }
-            Fault::Stop(slot) => {
+            Fault::Stop(slot) | Fault::StopInBody(slot) => {
                 if self.slots[slot].stopped.is_some() {
                     return Ok(false);
                 }
@@ -209,10 +211,11 @@ impl<'a> Course<'a> {
         Ok(true)
     }
 
-    /// Waits until a member of a single task works under a lock, for a while.
-    fn until_in_body(&self, label: &str) -> bool {
-        let begin = Instant::now();
-        while begin.elapsed() < self.settings.ttl {
+    /// Waits until the process works under a lock, for a while.
+    fn until_in_body(&self, slot: usize) -> bool {
+        let (begin, label) = (Instant::now(), &self.slots[slot].label);
+        let runs = self.slots[slot].stopped.is_none();
+        while runs && begin.elapsed() < self.settings.ttl {
             let last = read_last(&self.crew.log(label));
             if matches!(last, Ok(Some(Line::Began { .. } | Line::Step { .. }))) {
                 return true;

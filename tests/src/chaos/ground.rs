@@ -176,7 +176,7 @@ impl RedisGround {
             }
             Fault::Delay(slot, way) => proxy(slot).delay(way, lasts / 8),
             Fault::KeepBack(slot, way) => proxy(slot).stall(way),
-            Fault::Kill(_) | Fault::KillInBody(_) | Fault::Stop(_) | Fault::HoldFile => {}
+            Fault::Kill(_) | Fault::KillInBody(_) | Fault::Stop(_) | Fault::StopInBody(_) | Fault::HoldFile => {}
         }
         Ok(())
     }

@@ -159,7 +159,7 @@ async fn lock_and_unlock(
         task.await?;
     }
     for key in 0..keys {
-        let wish = Wish { key, wait: PATIENT, must: true, steps: 3, drops: None };
+        let wish = Wish { key, wait: PATIENT, must: true, length: STEP * 3, drops: None };
         member.attempt(wish).await;
     }
     Ok(())
@@ -170,7 +170,7 @@ struct Wish {
     key: usize,
     wait: Duration,
     must: bool,
-    steps: u32,
+    length: Duration,
     /// The attempt is dropped after so long, whatever has become of it.
     drops: Option<Duration>,
 }
@@ -183,9 +183,8 @@ impl Wish {
             unit if unit < 0.03 => ttl.mul_f64(0.3 + 50.0 * unit),
             unit => Duration::from_millis(20).mul_f64(unit),
         };
-        let steps = (length.as_micros() / STEP.as_micros()) as u32;
         let drops = rng.chance(0.06).then(|| ttl.mul_f64(rng.unit()));
-        Self { key: rng.index(keys), wait, must: false, steps, drops }
+        Self { key: rng.index(keys), wait, must: false, length, drops }
     }
 }
 
@@ -196,7 +195,7 @@ impl Member {
         let asked =
             Line::Asked { attempt, key: key.clone(), at_ns: now_ns(), wait_ns: nanos(wish.wait), must: wish.must };
         self.log.add(&asked);
-        let body = Body { log: self.log.clone(), attempt, steps: wish.steps, polled: Arc::default() };
+        let body = Body { log: self.log.clone(), attempt, length: wish.length, polled: Arc::default() };
         let polled = Arc::clone(&body.polled);
         let work = Watched { polled, future: Box::pin(self.take(&key, wish.wait, body)) };
         let done = match wish.drops {
@@ -242,7 +241,8 @@ impl Member {
 pub(super) struct Body {
     pub(super) log: Log,
     pub(super) attempt: u64,
-    pub(super) steps: u32,
+    /// How long it works.
+    pub(super) length: Duration,
     /// When the library was last given the processor.
     pub(super) polled: Arc<AtomicU64>,
 }
@@ -251,7 +251,8 @@ impl Body {
     pub(super) async fn run(self, token: u64) {
         let (attempt, since_ns) = (self.attempt, self.polled.load(Ordering::Relaxed));
         self.log.add(&Line::Began { attempt, token, since_ns, at_ns: now_ns() });
-        for _ in 0..self.steps {
+        let begin = now_ns();
+        while now_ns() - begin < nanos(self.length) {
             tokio::time::sleep(STEP).await;
             self.log.add(&Line::Step { attempt, since_ns: self.polled.load(Ordering::Relaxed) });
         }

@@ -27,8 +27,8 @@ use super::settings::{Bad, Settings};
 use crate::sim::rng::Rng;
 
 const LOOK: Duration = Duration::from_millis(10);
-/// Steps of a body before its transaction.
-const STEPS: u32 = 20;
+/// How long a body works before its transaction.
+const LENGTH: Duration = Duration::from_millis(30);
 /// How long the store keeps the notes: longer than anybody here.
 const KEEP: Duration = Duration::from_secs(3600);
 
@@ -61,7 +61,7 @@ pub(super) async fn run(
             let name = errand.key(key);
             for attempt in (key as u64..).step_by(errand.keys) {
                 log.add(&Line::Asked { attempt, key: name.clone(), at_ns: now_ns(), wait_ns: 0, must: false });
-                let body = Body { log: log.clone(), attempt, steps: STEPS, polled: Arc::default() };
+                let body = Body { log: log.clone(), attempt, length: LENGTH, polled: Arc::default() };
                 let polled = Arc::clone(&body.polled);
                 let work = || async {
                     body.run(0).await;

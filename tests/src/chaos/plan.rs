@@ -23,6 +23,8 @@ pub enum Fault {
     KillInBody(usize),
     /// A process stands still.
     Stop(usize),
+    /// A process stands still for longer than the ttl, from an instant on at which it works under a lock.
+    StopInBody(usize),
     /// The server closes all connections.
     KillClients,
     /// The server answers nobody.
@@ -46,10 +48,11 @@ pub enum Fault {
 }
 
 /// The names of the kinds of faults.
-pub const KINDS: [&str; 13] = [
+pub const KINDS: [&str; 14] = [
     "kill -9",
     "kill -9 in a body",
     "SIGSTOP",
+    "SIGSTOP in a body",
     "CLIENT KILL",
     "CLIENT PAUSE",
     "SCRIPT FLUSH",
@@ -70,16 +73,17 @@ impl Fault {
             Self::Kill(_) => 0,
             Self::KillInBody(_) => 1,
             Self::Stop(_) => 2,
-            Self::KillClients => 3,
-            Self::PauseClients => 4,
-            Self::FlushScripts => 5,
-            Self::BlackHole(_) => 6,
-            Self::OneWay(..) => 7,
-            Self::Cut(_) => 8,
-            Self::Refuse(_) => 9,
-            Self::Delay(..) => 10,
-            Self::KeepBack(..) => 11,
-            Self::HoldFile => 12,
+            Self::StopInBody(_) => 3,
+            Self::KillClients => 4,
+            Self::PauseClients => 5,
+            Self::FlushScripts => 6,
+            Self::BlackHole(_) => 7,
+            Self::OneWay(..) => 8,
+            Self::Cut(_) => 9,
+            Self::Refuse(_) => 10,
+            Self::Delay(..) => 11,
+            Self::KeepBack(..) => 12,
+            Self::HoldFile => 13,
         }
     }
 
@@ -150,6 +154,7 @@ fn planned(rng: &mut Rng, (at, fault): (Duration, Fault), ttl: Duration) -> Plan
         Fault::Kill(_) => (0.05, 1.0),
         Fault::KillInBody(_) => (1.0, 1.5),
         Fault::Stop(_) => (0.1, 2.4),
+        Fault::StopInBody(_) => (1.1, 2.0),
         Fault::BlackHole(_) | Fault::Refuse(_) | Fault::OneWay(..) | Fault::KeepBack(..) => (0.1, 2.5),
         Fault::Delay(..) => (0.3, 2.5),
         Fault::PauseClients | Fault::HoldFile => (0.05, 1.3),
@@ -162,8 +167,10 @@ fn fault(rng: &mut Rng, processes: usize, redis: bool) -> Fault {
     let slot = rng.index(processes);
     let way = if rng.chance(0.5) { Way::ToServer } else { Way::ToClient };
     match (redis, rng.index(20)) {
-        (_, 0..=3) => Fault::Kill(slot),
-        (_, 4..=9) => Fault::Stop(slot),
+        (_, 0..=2) => Fault::Kill(slot),
+        (_, 3) => Fault::KillInBody(slot),
+        (_, 4..=6) => Fault::Stop(slot),
+        (_, 7..=9) => Fault::StopInBody(slot),
         (true, 10) => Fault::KillClients,
         (true, 11) => Fault::PauseClients,
         (true, 12) => Fault::FlushScripts,
@@ -173,8 +180,9 @@ fn fault(rng: &mut Rng, processes: usize, redis: bool) -> Fault {
         (true, 17) => Fault::Refuse(slot),
         (true, 18) => Fault::Delay(slot, way),
         (true, _) => Fault::KeepBack(slot, way),
-        (false, 10..=13) => Fault::Kill(slot),
-        (false, 14..=17) => Fault::Stop(slot),
+        (false, 10..=11) => Fault::Kill(slot),
+        (false, 12..=13) => Fault::Stop(slot),
+        (false, 14..=17) => Fault::StopInBody(slot),
         (false, _) => Fault::HoldFile,
     }
 }
@@ -200,7 +208,7 @@ mod tests {
 
     #[test]
     fn every_kind_of_a_store_strikes_every_process_and_there_are_times_without() {
-        for (redis, kinds) in [(true, 12), (false, 4)] {
+        for (redis, kinds) in [(true, 13), (false, 5)] {
             let all = plan(1, HOUR, 3, redis, TTL);
             let struck: std::collections::BTreeSet<_> = all.iter().map(|planned| planned.fault.kind()).collect();
             assert_eq!(struck.len(), kinds, "{struck:?}");
