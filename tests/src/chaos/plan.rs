@@ -146,7 +146,11 @@ pub fn has_one_task(slot: usize) -> bool {
 
 /// A process of a single task, if there is one: of such a one can be told that it waits for nothing when it dies in a body.
 fn single(slot: usize, processes: usize) -> usize {
-    if has_one_task(slot) { slot } else { (slot + 1).min(processes - 1) }
+    match slot {
+        slot if has_one_task(slot) => slot,
+        slot if slot + 1 < processes => slot + 1,
+        slot => slot.saturating_sub(1),
+    }
 }
 
 fn planned(rng: &mut Rng, (at, fault): (Duration, Fault), ttl: Duration) -> Planned {
