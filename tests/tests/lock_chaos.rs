@@ -44,7 +44,7 @@ fn no_fault_lets_two_bodies_of_a_lock_run_at_once_on_sqlite() {
 /// The checker finds it: with another course, if it did not come to pass in the first.
 #[allow(clippy::print_stderr)]
 fn shows(place: &Place, bad: Bad, sign: &str) {
-    const COURSES: u64 = 6;
+    const COURSES: u64 = 8;
     for _ in 0..COURSES {
         let settings = Settings { bad: Some(bad), ..settings(place.clone(), 10) };
         let Some(report) = run(&settings, Path::new(PROGRAM)).expect("it runs to its end") else { return };
@@ -64,7 +64,7 @@ fn a_lock_whose_deadline_is_not_looked_at_shows() {
 
 #[test]
 fn work_that_goes_on_when_its_lock_is_lost_shows() {
-    shows(&Place::OwnRedis, Bad::NoCancel, "overlap");
+    shows(&Place::OwnSqlite, Bad::NoCancel, "overlap");
 }
 
 #[test]
