@@ -1,6 +1,8 @@
 //! What needs several crates, several processes or a real server.
 
 #[cfg(target_os = "linux")]
+pub mod chaos;
+#[cfg(target_os = "linux")]
 pub mod cost;
 pub mod fixture;
 pub mod future;

@@ -71,11 +71,22 @@ pub struct LockBuilder {
     wait: Duration,
     renew: bool,
     once: bool,
+    #[cfg(feature = "testing")]
+    known_bad: Option<crate::election::KnownBad>,
 }
 
 impl LockBuilder {
     pub(crate) fn new(elector: Option<Arc<Shared>>, key: Result<LockKey, InvalidLockKey>) -> Self {
-        Self { elector, key, ttl: None, wait: Duration::ZERO, renew: true, once: false }
+        Self {
+            elector,
+            key,
+            ttl: None,
+            wait: Duration::ZERO,
+            renew: true,
+            once: false,
+            #[cfg(feature = "testing")]
+            known_bad: None,
+        }
     }
 
     /// How long the lock outlives a holder that has died: 100 ms to 1 h, the elector's ttl by default. It is renewed after each
@@ -95,6 +106,14 @@ impl LockBuilder {
     /// Whether the lock is renewed for as long as it is held: so by default. Otherwise it is lost after one ttl.
     pub fn renew(mut self, renew: bool) -> Self {
         self.renew = renew;
+        self
+    }
+
+    /// This lock with a rule broken, so that a checker can show that it would notice: none but `NoDeadline` makes a difference.
+    #[cfg(feature = "testing")]
+    #[doc(hidden)]
+    pub fn known_bad(mut self, variant: crate::election::KnownBad) -> Self {
+        self.known_bad = Some(variant);
         self
     }
 
@@ -137,6 +156,8 @@ impl LockBuilder {
             retry: retry(timing, ttl),
             operation_timeout: timing.operation_timeout,
             once: self.once,
+            #[cfg(feature = "testing")]
+            known_bad: self.known_bad,
         };
         let (claim, answer) = Claim::new(elector, key, rules)?;
         match answer.await {

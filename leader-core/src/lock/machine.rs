@@ -36,6 +36,9 @@ pub(crate) struct Rules {
     pub(crate) operation_timeout: Duration,
     /// Not needed any more once the key was completed.
     pub(crate) once: bool,
+    /// A rule that is broken on purpose.
+    #[cfg(feature = "testing")]
+    pub(crate) known_bad: Option<crate::election::KnownBad>,
 }
 
 /// Identifies a request of one machine; an answer is handed back with it.

@@ -18,6 +18,7 @@ mod watch;
 mod wear;
 
 pub use fleet::{Fleet, Spawn};
+pub use locks::is_writing;
 pub use mount::Mount;
 pub use needed::installed;
 pub use node::run;

@@ -23,6 +23,8 @@ fn rules(wait: Duration) -> Rules {
         retry: 900 * MS,
         operation_timeout: Duration::from_secs(1),
         once: false,
+        #[cfg(feature = "testing")]
+        known_bad: None,
     }
 }
 

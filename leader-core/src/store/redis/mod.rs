@@ -88,6 +88,7 @@ struct Inner {
     script: Arc<str>,
     sessions: Sessions,
     lock_keys: LockKeys,
+    lock_script: Arc<str>,
     lock_sessions: Sessions,
     fence_sessions: Sessions,
     fence_scripts: fence::Scripts,
@@ -115,6 +116,7 @@ impl RedisStore {
             script: script::TEXT.into(),
             sessions: Sessions::default(),
             lock_keys: LockKeys::new(&options.lock_prefix),
+            lock_script: locks::TEXT.into(),
             lock_sessions: Sessions::default(),
             fence_sessions: Sessions::default(),
             fence_scripts: fence::Scripts::default(),
@@ -171,6 +173,14 @@ impl RedisStore {
     #[must_use]
     pub fn with_script_flaw(self, flaw: testing::Flaw) -> Self {
         self.with(|inner| inner.script = flaw.in_script(&inner.script).into())
+    }
+
+    /// The same of the script for locks.
+    #[cfg(feature = "testing")]
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_lock_flaw(self, flaw: testing::LockFlaw) -> Self {
+        self.with(|inner| inner.lock_script = flaw.in_script(&inner.lock_script).into())
     }
 
     fn sessions(&self) -> MutexGuard<'_, HashMap<Incarnation, Arc<Session>>> {
@@ -266,7 +276,7 @@ impl LeaseStore for RedisStore {
                 let (client, announcer) = (Arc::clone(&inner.client), session.announcer.clone());
                 Arc::new(Session::beside(client, script, announcer, timeout))
             };
-            let locks = || beside(Arc::new(Script::new(locks::TEXT.into())));
+            let locks = || beside(Arc::new(Script::new(Arc::clone(&inner.lock_script))));
             self.lock_sessions().entry(incarnation).or_insert_with(locks);
             self.fence_sessions().entry(incarnation).or_insert_with(|| beside(self.script_with(fence::SET)));
             // An attempt that takes longer than a call may goes on: the next call finds what has become of it.

@@ -1,5 +1,7 @@
 //! The script by itself, and with a rule left out on purpose, for simulations and models.
 
+mod locks;
+
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -8,6 +10,7 @@ use super::locks::LockKeys;
 use super::script::Common;
 use crate::store::{Answer, Command, LockAnswer, LockCommand};
 
+pub use self::locks::LockFlaw;
 pub use super::connection::Reply;
 
 /// The script that executes a batch.

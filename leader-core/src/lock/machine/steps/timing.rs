@@ -43,6 +43,10 @@ impl Machine {
     }
 
     pub(super) fn deadline(&self, sent: &Outstanding) -> BootInstant {
+        #[cfg(feature = "testing")]
+        if self.rules.known_bad == Some(crate::election::KnownBad::NoDeadline) {
+            return BootInstant::from_nanos(u64::MAX);
+        }
         sent.sent.saturating_add(self.rules.ttl.saturating_sub(self.rules.guard))
     }
 
