@@ -181,10 +181,10 @@ pub fn leader_only(args: TokenStream, item: TokenStream) -> TokenStream {
 /// | `key = …` | what is locked: a text, in which `{name}` stands for an argument, a constant or a variable, as in `format!`; or an expression that is `AsRef<str>`, such as `format!("account:{}", self.id)`. 1 to 512 bytes without control characters | has to be given |
 /// | `ttl = …` | how long the lock outlives an instance that died under it: `"240s"`, `"500ms"`, `"5m"`, or an expression of type `Duration`, of 100 ms to 1 h | the elector's ttl |
 /// | `wait = …` | how long to wait for it; those who wait are served in the order in which they came | not at all |
-/// | `on_busy = "…"` | what a call does that does not get the lock: `"error"` returns the [`LockError`], `"skip"` the skipped value | `"error"` |
+/// | `on_busy = "…"` | what a call does that does not get the lock: `"error"` returns the [`LockError`][LockError], `"skip"` the skipped value | `"error"` |
 /// | `skipped = EXPR` | what a skipped call returns; it may use the arguments and, in async functions, `.await` | [`Skipped::skipped()`][skipped] of the return type |
 /// | `on_loss = "…"` | what happens to the body if the lock is lost: `"cancel"` drops it at its next await, `"finish"` lets it run on | `"cancel"`; `"finish"` in functions that are not async, which know nothing else |
-/// | `lost = EXPR` | what is returned if the lock was lost; it cannot use arguments that the body takes over | the [`LockError`] |
+/// | `lost = EXPR` | what is returned if the lock was lost; it cannot use arguments that the body takes over | the [`LockError`][LockError] |
 /// | `crate = path` | where `leader-core` is, if it has another name | `::leader_core` |
 ///
 /// The key and the lengths of time are looked at when the function is called, or, if it is async, when its future is polled for
@@ -288,9 +288,9 @@ pub fn with_lock(args: TokenStream, item: TokenStream) -> TokenStream {
 /// | `ttl = …` | how long the claim outlives an instance that died at the work | the elector's ttl |
 /// | `wait = …` | how long to wait for another instance that is at it | not at all |
 /// | `keep = …` | how long the work counts as done; without an end the store keeps a note for each key, so keys that are made of data should have one | for ever |
-/// | `on_busy = "…"` | what a call does that cannot have the work: `"error"` returns the [`LockError`], `"skip"` the skipped value | `"error"` |
+/// | `on_busy = "…"` | what a call does that cannot have the work: `"error"` returns the [`LockError`][LockError], `"skip"` the skipped value | `"error"` |
 /// | `skipped = EXPR` | what a call returns that finds the work done, or is skipped | [`Skipped::skipped()`][skipped] of the return type |
-/// | `lost = EXPR` | what is returned if the claim was lost, or it could not be noted that the work is done | the [`LockError`] |
+/// | `lost = EXPR` | what is returned if the claim was lost, or it could not be noted that the work is done | the [`LockError`][LockError] |
 /// | `crate = path` | where `leader-core` is, if it has another name | `::leader_core` |
 ///
 /// # Why not have the leader do it?
