@@ -46,7 +46,8 @@ fn no_fault_lets_two_bodies_of_a_lock_run_at_once_on_sqlite() {
 fn shows(place: &Place, bad: Bad, sign: &str) {
     const COURSES: u64 = 8;
     for _ in 0..COURSES {
-        let settings = Settings { bad: Some(bad), ..settings(place.clone(), 10) };
+        // One lock: whoever stands still under it keeps all others waiting.
+        let settings = Settings { bad: Some(bad), keys: 1, ..settings(place.clone(), 12) };
         let Some(report) = run(&settings, Path::new(PROGRAM)).expect("it runs to its end") else { return };
         let found = report.violations.iter().filter(|violation| violation.to_string().starts_with(sign)).count();
         eprintln!("{bad:?}, {place:?}, seed {}: {found} times", settings.seed);
