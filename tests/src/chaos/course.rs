@@ -189,8 +189,19 @@ impl<'a> Course<'a> {
                 if self.slots[slot].stopped.is_some() {
                     return Ok(false);
                 }
+                let label = self.slots[slot].label.clone();
                 let from = now_ns();
-                let Some(writing) = self.crew.stop(&self.slots[slot].label) else { return Ok(false) };
+                let Some(mut writing) = self.crew.stop(&label) else { return Ok(false) };
+                // The body may have ended meanwhile: then another one.
+                while matches!(fault, Fault::StopInBody(_)) && !self.is_in_body(&label) {
+                    self.crew.cont(&label);
+                    if !self.until_in_body(slot) {
+                        self.journal.note(Some(&label), (from, now_ns()), true);
+                        return Ok(false);
+                    }
+                    let Some(again) = self.crew.stop(&label) else { return Ok(false) };
+                    writing = again;
+                }
                 self.slots[slot].stopped = Some((from, writing));
                 self.ends.push((over, End::Continue(slot)));
             }
@@ -216,13 +227,17 @@ impl<'a> Course<'a> {
         let (begin, label) = (Instant::now(), &self.slots[slot].label);
         let runs = self.slots[slot].stopped.is_none();
         while runs && begin.elapsed() < self.settings.ttl {
-            let last = read_last(&self.crew.log(label));
-            if matches!(last, Ok(Some(Line::Began { .. } | Line::Step { .. }))) {
+            if self.is_in_body(label) {
                 return true;
             }
             thread::sleep(Duration::from_millis(1));
         }
         false
+    }
+
+    fn is_in_body(&self, label: &str) -> bool {
+        let last = read_last(&self.crew.log(label));
+        matches!(last, Ok(Some(Line::Began { .. } | Line::Step { .. })))
     }
 
     fn end(&mut self, end: End) -> Result<(), String> {
