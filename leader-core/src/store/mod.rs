@@ -321,7 +321,8 @@ impl Announcer {
         let _ = self.0.send(Announcement::Released(group));
     }
 
-    /// A lock for which this owner waits has become free, and it is the first in the queue; or what it waits for was done.
+    /// This owner has become the first of those who wait for a lock, or the lock has become free, and it is the first; or what it
+    /// waits for was done.
     pub fn lock_free(&self, nonce: u128) {
         // As above.
         let _ = self.0.send(Announcement::LockFree { nonce });

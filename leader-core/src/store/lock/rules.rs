@@ -86,8 +86,9 @@ pub(in crate::store) fn decide(seen: &Seen, command: &LockCommand) -> Decision {
     let own = seen.held.as_ref().filter(|held| held.nonce == command.owner.nonce);
     let named = |token: Term| own.is_some_and(|own| own.token == token);
     let nothing = |answer| Decision { answer, change: Change::Nothing, tell: Tell::Nobody };
-    // Who was first in the queue of a free lock makes room for the next.
-    let made_room = if seen.queued && seen.ahead == 0 && seen.held.is_none() { Tell::First } else { Tell::Nobody };
+    // Who was first in the queue makes room for the next: also while the lock is held, for whoever is first has to be there at
+    // the instant at which it ends by itself.
+    let made_room = if seen.queued && seen.ahead == 0 { Tell::First } else { Tell::Nobody };
     let leave = |answer| {
         let change = if seen.queued { Change::Leave } else { Change::Nothing };
         Decision { answer, change, tell: made_room }
@@ -262,7 +263,7 @@ mod tests {
     fn a_release_without_a_token_also_ends_the_place_and_makes_room_for_the_next() {
         let waits = Seen { queued: true, ..held_by(1, 2_000) };
         let left = ask(&waits, 2, LockOp::Release { token: None });
-        assert_eq!((left.answer, left.change, left.tell), (LockAnswer::NotHeld, Change::Leave, Tell::Nobody));
+        assert_eq!((left.answer, left.change, left.tell), (LockAnswer::NotHeld, Change::Leave, Tell::First));
         let first_of_a_free_one = Seen { queued: true, ..free() };
         assert_eq!(ask(&first_of_a_free_one, 2, LockOp::Release { token: None }).tell, Tell::First);
         let second = Seen { queued: true, ahead: 1, ..free() };

@@ -111,12 +111,13 @@ local function tell(command, most)
   end
 end
 
--- The asker's place ends. Who was first in the queue of a free lock makes room for the next.
-local function leave(command, lock)
+-- The asker's place ends. Who was first makes room for the next, also while the lock is held: whoever is first has to be there
+-- at the instant at which it ends by itself.
+local function leave(command)
   local rank = tidy(command) > 0 and redis.call('ZRANK', command.queue, command.member)
   if not rank then return end
   remove(command, command.member)
-  if rank == 0 and not lock.value then tell(command, 1) end
+  if rank == 0 then tell(command, 1) end
 end
 
 -- The lock is free: it is told to the first who waits, or to many. It is free all the same if the queue cannot be read.

@@ -13,7 +13,7 @@ local function release(command)
     free(command, 1)
     return {'released'}
   end
-  if command.token == '' then leave(command, lock) end
+  if command.token == '' then leave(command) end
   return {'not held'}
 end
 
