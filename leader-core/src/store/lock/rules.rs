@@ -233,7 +233,7 @@ mod tests {
     fn who_asks_without_a_queue_gives_up_its_place() {
         let seen = Seen { queued: true, ..held_by(1, 2_000) };
         let decision = ask(&seen, 2, acquire(0, None));
-        assert_eq!((decision.change, decision.tell), (Change::Leave, Tell::Nobody));
+        assert_eq!((decision.change, decision.tell), (Change::Leave, Tell::First));
     }
 
     #[test]
