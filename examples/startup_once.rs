@@ -4,9 +4,8 @@
 //! The hook runs on the instance that leads when it starts. In a rolling update the lease is still held by an instance of
 //! the old version whenever a new one starts, so each new one finds itself a follower and skips; and when the last old
 //! instance goes, the lease falls to one whose hook was skipped long ago. So this is for work that is nice to have when a
-//! whole fleet starts. What has to happen once for each version does not belong here: make it idempotent and remember that
-//! it was done under the name of the version, or do it in the deployment. For a migration both: while an update is under
-//! way, the old and the new version run side by side, whoever leads.
+//! whole fleet starts. What has to happen once for each version does not belong here: see `versioned_warm_up`, or do it in the
+//! deployment. While an update is under way, the old and the new version run side by side, whoever leads.
 
 use std::error::Error;
 use std::time::Duration;

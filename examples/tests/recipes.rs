@@ -50,6 +50,23 @@ fn the_jobs_of_two_groups_run() {
 }
 
 #[test]
+fn a_charge_run_waits_for_an_older_one_that_is_still_on() {
+    let folder = tempfile::tempdir().unwrap();
+    for store in ["memory:".to_owned(), format!("sqlite://{}/leader.db", folder.path().display())] {
+        let output = run("charge_run", &store);
+        let (before, after) = output.split_once("the older run ends").unwrap_or_else(|| panic!("{store}:\n{output}"));
+        assert!(before.is_empty() && after.contains("charged account 17 for"), "{store}:\n{output}");
+    }
+}
+
+#[test]
+fn start_up_work_is_done_once_for_each_version() {
+    for version in ["1.4.0", "1.5.0"] {
+        on_each_store("versioned_warm_up", &format!("version {version}: warmed up by 1 of 3 instances, [128] entries"));
+    }
+}
+
+#[test]
 fn the_first_program_runs_its_job_until_it_is_asked_to_end() {
     let mut command = Command::new(program("first"));
     let mut child = Guard(command.env("LEADER_STORE", "memory:").stdout(Stdio::piped()).spawn().unwrap());

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::panic::Location;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc, oneshot, watch};
@@ -186,6 +186,7 @@ fn spawn(config: &Config, process_wide: bool) -> Result<Elector, StartError> {
         clock,
         locks: Desk::new(),
         ledger: Ledger::new(),
+        runtime: OnceLock::new(),
         progress: watch::Sender::new(Progress::default()),
         dropped_reports: reporter.dropped(),
         findings: Mutex::default(),

@@ -39,7 +39,7 @@ impl Context {
 /// The lease that the current work runs under; `None` outside of gated work.
 ///
 /// The innermost one, if gated work calls gated work. It is not passed on by `tokio::spawn`: move the [`Lease`] into the
-/// task.
+/// task. A lock that the work runs under beside that is [`held_lock`](crate::held_lock).
 ///
 /// ```
 /// # async fn report() {

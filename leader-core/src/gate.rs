@@ -14,10 +14,10 @@ use crate::lease::{LocalView, Look};
 use crate::scope::{self, Special};
 use crate::work::What;
 
-/// What a function that is gated returns on a follower.
+/// What a function returns where it is skipped: on a follower, or where it does not have its lock.
 ///
 /// Implemented for `()`, `Option<T>` (`None`) and `Result<T, E>` (`Ok`, if `T` has a skipped value); implement it for a type
-/// of your own, or write `#[leader_only(skipped = EXPR)]`.
+/// of your own, or write `skipped = EXPR` in the attribute.
 ///
 /// ```
 /// use leader_core::Skipped;
@@ -26,9 +26,9 @@ use crate::work::What;
 /// assert_eq!(Result::<(), String>::skipped(), Ok(()));
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "`#[leader_only]` does not know what a follower returns as `{Self}`",
-    label = "a follower returns this type without running the body",
-    note = "return `()`, `Option<T>` or `Result<(), E>`, or write what a follower returns: `#[leader_only(skipped = EXPR)]`",
+    message = "nothing says what is returned as `{Self}` where the function is skipped",
+    label = "a call that is skipped returns this type without running the body",
+    note = "return `()`, `Option<T>` or `Result<(), E>`, or write what is returned then: `skipped = EXPR`",
     note = "for a type of your own, implement `leader_core::Skipped`"
 )]
 pub trait Skipped {

@@ -19,7 +19,7 @@ use crate::group::GroupName;
 pub struct Term(u64);
 
 /// What to hand to the places that work writes to, so that they refuse whoever comes with an older one: the term of a
-/// [`Lease`], or the token of a lock.
+/// [`Lease`], or the token of a lock. How, is told in [`fence`](crate::fence).
 pub type FencingToken = Term;
 
 impl Term {

@@ -27,14 +27,24 @@
 //!
 //! Cron jobs are declared with the crate `leader-cron`, whose `#[cron]` goes together with `#[leader_only]`.
 //!
+//! # Lease, lock, or once
+//! | what has to happen | use |
+//! |---|---|
+//! | jobs and loops on one instance of a fleet, and on another as soon as that ends | a lease: [`#[leader_only]`](macro@leader_only) |
+//! | an operation by one at a time, on whichever instance: for each account, for each file | a lock: [`#[with_lock]`](macro@with_lock) |
+//! | scheduled runs of which no two may overlap, also while an older leader is not through with its last one | both |
+//! | something once and for good: the migration to a version, a warm-up | [`#[run_once]`](macro@run_once), on every instance, and never "the leader does it" |
+//! | a write that must not land late | any of these, and its [token](FencingToken) compared where it is written |
+//!
 //! # What holds
 //! - At no moment do two instances believe to lead one group. A leader's view ends by a deadline that was taken before its
 //!   request was sent, on a clock that goes on while the machine sleeps and that nobody can set.
 //! - The gate does no I/O: it compares that deadline with that clock, at every call. A process that stood still for longer
 //!   than its lease finds that it leads no more, in its first call.
-//! - Nothing fails open: without an elector, without an answer of the store, gated work is skipped.
+//! - Nothing fails open: without an elector, without an answer of the store, gated work is skipped, and what needs a lock is
+//!   not run.
 //! - Each acquisition of a group has a larger [`Term`]: the fencing token. A lease is not a fence: a write that is under way
-//!   when it ends can land after the next leader has begun, unless the written place compares the term.
+//!   when it ends can land after the next leader has begun, unless the written place compares the term: see [`fence`].
 //!
 //! # Map
 //! | | |
@@ -43,8 +53,9 @@
 //! | who leads | [`Elector::is_leader`], [`Elector::lease`], [`Elector::leader_id`], [`Elector::subscribe`] |
 //! | gated work | [`#[leader_only]`](macro@leader_only), [`Elector::run_if_leader`], [`Elector::while_leader`], [`lease()`], [`Lease::lost`], [`Skipped`] |
 //! | giving leadership away | [`Elector::step_down`], [`Elector::drain`], [`Elector::resume`] |
-//! | locks | [`Elector::lock`], [`lock()`], [`LockGuard`], [`HeldLock`]: one at a time in the whole fleet, leader or not |
-//! | work that is done once | [`Elector::once`], [`once()`], [`Elector::forget`] |
+//! | locks | [`#[with_lock]`](macro@with_lock), [`Elector::lock`], [`lock()`], [`LockGuard`], [`held_lock()`], [`HeldLock`]: one at a time in the whole fleet, leader or not |
+//! | work that is done once | [`#[run_once]`](macro@run_once), [`Elector::once`], [`once()`], [`Elector::forget`] |
+//! | writes that are too late | [`fence`]: refused where they land, by their tokens |
 //! | operations | [`Elector::status`], [`Elector::doctor`], [`Elector::live`], [`Elector::ready`]; logs by `tracing`, target `leader` |
 //! | policies | [`RenewalFailure`], [`Reclaim`], [`FreshStore`] |
 //! | stores | [`store`]: the trait [`LeaseStore`](store::LeaseStore), a Redis server, a file, a memory |
@@ -53,7 +64,7 @@
 //! # Features
 //! | feature | gives | default |
 //! |---|---|---|
-//! | `macros` | [`#[leader_only]`](macro@leader_only) | on |
+//! | `macros` | [`#[leader_only]`](macro@leader_only), [`#[with_lock]`](macro@with_lock), [`#[run_once]`](macro@run_once) | on |
 //! | `redis` | the store for many hosts: `redis://host:6379` | on |
 //! | `redis-tls` | the same over TLS: `rediss://host:6379` | |
 //! | `sqlite` | the store for one host: `sqlite:///path` (Unix only) | on |
@@ -62,6 +73,8 @@
 //! | `testing` | the module `testing`: electors with a fixed answer, a manual clock, a faulty store, the conformance suite of stores | |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(any(feature = "macros", feature = "testing"))]
+mod block_on;
 mod bootstrap;
 mod cell;
 mod clock;
@@ -73,6 +86,7 @@ mod elector;
 mod entry;
 mod error;
 mod event;
+pub mod fence;
 mod gate;
 mod group;
 mod identity;
@@ -108,9 +122,9 @@ pub use identity::{Candidate, Incarnation, InstanceId, InvalidInstanceId};
 #[cfg(feature = "macros")]
 #[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
 #[doc(inline)]
-pub use leader_macros::leader_only;
+pub use leader_macros::{leader_only, run_once, with_lock};
 pub use lease::{FencingToken, Lease, Term};
-pub use lock::{HeldLock, LockBuilder, LockError, LockGuard, lock};
+pub use lock::{HeldLock, LockBuilder, LockError, LockGuard, held_lock, lock};
 pub use once::{Once, OnceBuilder, once};
 pub use scope::EnterGuard;
 #[cfg(feature = "signal")]
@@ -126,6 +140,11 @@ pub mod __private {
     pub use crate::gate::{CallSite, OnLoss, Skipped};
     pub use crate::group::{GroupRegistration, Site};
     pub use crate::identity::random;
+    #[cfg(feature = "macros")]
+    pub use crate::lock::attribute::{
+        CarriesLockError, CarriesLoss, Completes, Holding, HoldingOnce, LockCall, Loss, OnceCall, key, log_skip,
+        run_once, with_lock,
+    };
     pub use crate::shared::JobClaim;
     pub use inventory;
 }

@@ -3,7 +3,10 @@
 //! The handles are here ([`builder`], [`guard`]), and what one attempt does, as a pure state machine ([`machine`]). The
 //! driver runs these beside the elections.
 
+#[cfg(feature = "macros")]
+pub(crate) mod attribute;
 mod builder;
+mod end;
 mod error;
 mod guard;
 pub(crate) mod machine;
@@ -15,3 +18,4 @@ pub use builder::{LockBuilder, lock};
 pub use error::LockError;
 pub(crate) use guard::{Cell, Outcome};
 pub use guard::{HeldLock, LockGuard};
+pub use run::held_lock;

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use crate::elector::Elector;
 use crate::lock::mail::Mail;
-use crate::lock::{LockBuilder, LockError, current_elector};
+use crate::lock::{LockBuilder, LockError, LockGuard, current_elector};
 use crate::shared::Shared;
 use crate::store::{InvalidLockKey, LockKey};
 
@@ -130,13 +130,16 @@ impl OnceBuilder {
 
     /// Runs the work, unless it is done, or another instance is at it.
     ///
+    /// Inside of the work, [`held_lock`](crate::held_lock) gives its claim, with a fencing token.
+    ///
     /// The work is dropped at its next await when its claim is lost (the store was away for too long), or the grace of a
     /// shutdown is over.
     ///
     /// # Errors
-    /// The work's own: it is undone. And a [`LockError`] made into one: [`LockError::Lost`] if the claim was lost before it could
-    /// be noted that the work is done, and [`LockError::Store`], [`LockError::InvalidKey`], [`LockError::InvalidTtl`],
-    /// [`LockError::NotStarted`], [`LockError::Stopped`]. In none of them the work counts as done.
+    /// The work's own: it is undone. And a [`LockError`] made into one: [`LockError::Lost`] if the claim was lost before it was
+    /// confirmed that the work is noted as done, and [`LockError::Store`], [`LockError::InvalidKey`],
+    /// [`LockError::InvalidTtl`], [`LockError::NotStarted`], [`LockError::Stopped`]. The work is undone, but for one case: it had
+    /// succeeded, and the store noted that while every answer of it was lost. Whoever asks next is told which.
     ///
     /// # Cancel safety
     /// Dropping the future drops the work, and it is undone. Once the work has succeeded, that is noted though nobody waits.
@@ -145,15 +148,24 @@ impl OnceBuilder {
         F: Future<Output = Result<T, E>>,
         E: From<LockError>,
     {
-        let guard = match self.lock.attempt().await {
-            Ok(Some(guard)) => guard,
-            Ok(None) => return Ok(Once::Done),
+        let (guard, keep) = match self.claim().await {
+            Ok((Some(guard), keep)) => (guard, keep),
+            Ok((None, _)) => return Ok(Once::Done),
             Err(LockError::Busy { .. }) => return Ok(Once::Busy),
             Err(error) => return Err(error.into()),
         };
-        let done = guard.run(|_| work()).await??;
-        guard.complete(self.keep).await?;
-        Ok(Once::Ran(done))
+        let work = guard.run_sync(work);
+        let done = guard.run_cancellable(work).await;
+        match guard.end_once(done, Result::is_ok, keep).await {
+            Ok(done) => done.map(Once::Ran),
+            Err((_, Some(Err(error)))) => Err(error),
+            Err((error, _)) => Err(error.into()),
+        }
+    }
+
+    /// Claims the work, and says for how long it is to count as done; no claim: it is done.
+    pub(crate) async fn claim(self) -> Result<(Option<LockGuard>, Option<Duration>), LockError> {
+        Ok((self.lock.attempt().await?, self.keep))
     }
 }
 

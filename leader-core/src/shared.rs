@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use crate::cell::Cell;
@@ -36,6 +37,8 @@ pub(crate) struct Shared {
     pub(crate) locks: Desk,
     /// Where a schedule asks the ledger of ticks.
     pub(crate) ledger: Ledger,
+    /// The driver's runtime, once it runs.
+    pub(crate) runtime: OnceLock<Handle>,
     pub(crate) progress: watch::Sender<Progress>,
     pub(crate) dropped_reports: Arc<AtomicU64>,
     /// What the doctor found, and has not found gone since.

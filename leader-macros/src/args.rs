@@ -149,7 +149,7 @@ pub(crate) fn crate_path(input: ParseStream<'_>) -> Result<TokenStream> {
 }
 
 /// A `$value:literal` of a `macro_rules!` arrives in an invisible group.
-fn ungroup(mut value: Expr) -> Expr {
+pub(crate) fn ungroup(mut value: Expr) -> Expr {
     while let Expr::Group(group) = value {
         value = *group.expr;
     }

@@ -7,7 +7,8 @@ use syn::spanned::Spanned;
 use syn::{Error, FnArg, LitStr, Result, ReturnType, Token, Type};
 
 use crate::args::{self, Attribute, Text};
-use crate::function::{self, Function, inner_type, mentions};
+use crate::function::{self, Function, mentions};
+use crate::output::inner_type;
 use crate::schedule;
 
 const NAME: &str = "cron";

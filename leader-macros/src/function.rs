@@ -5,10 +5,9 @@ use quote::{ToTokens, TokenStreamExt, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
-use syn::{
-    AttrStyle, Attribute, Error, GenericArgument, PathArguments, Result, ReturnType, Safety, Signature, Token, Type,
-    TypeParamBound, Visibility,
-};
+use syn::{AttrStyle, Attribute, Error, Result, ReturnType, Safety, Signature, Token, Type, Visibility};
+
+use crate::output::{Output, future_output, inner_type};
 
 /// A function with a body.
 #[derive(Clone)]
@@ -208,30 +207,14 @@ pub(crate) fn all(errors: impl IntoIterator<Item = Error>) -> Result<()> {
     combined.map_or(Ok(()), Err)
 }
 
-/// The result of some work.
-#[derive(Clone, Copy)]
-pub(crate) enum Output<'a> {
-    /// `()`, because none is written.
-    Unit,
-    /// A type that can be written again elsewhere.
-    Named(&'a Type),
-    /// A type with an `impl …` in it, or one that is not written at all: only inference knows it.
-    Unnamed(Option<&'a Type>),
-}
-
-impl Output<'_> {
-    /// Tells an `async` block its output before its body does: `?` and `return` in it need to know. Written at the type,
-    /// or else at the function's name, because messages about the body's value show that place too.
-    fn declaration(self, name: Span) -> TokenStream {
-        let (output, place) = match self {
-            Self::Unit => (quote!(()), name),
-            Self::Named(ty) => (quote!(#ty), ty.span()),
-            Self::Unnamed(_) => return TokenStream::new(),
-        };
-        quote_spanned! {Span::mixed_site().located_at(place)=>
-            if let ::core::option::Option::Some(output) = ::core::option::Option::None::<#output> {
-                return output;
-            }
+/// What was read, or all errors of both.
+pub(crate) fn both<T>(read: Result<T>, checked: Result<()>) -> Result<T> {
+    match (read, checked) {
+        (Ok(read), Ok(())) => Ok(read),
+        (Ok(_), Err(error)) | (Err(error), Ok(())) => Err(error),
+        (Err(mut error), Err(also)) => {
+            error.combine(also);
+            Err(error)
         }
     }
 }
@@ -274,61 +257,6 @@ fn braced(head: TokenStream, rest: TokenStream, span: Span) -> Group {
     let mut block = Group::new(Delimiter::Brace, quote!(#head #rest));
     block.set_span(span);
     block
-}
-
-/// The output of a function that returns a future: `Some` if it does; the type in it if it is written.
-fn future_output(output: &ReturnType) -> Option<Option<&Type>> {
-    let ReturnType::Type(_, ty) = output else { return None };
-    match inner_type(ty) {
-        Type::ImplTrait(future) => output_of_bounds(&future.bounds),
-        Type::Path(path) => {
-            let last = path.path.segments.last()?;
-            let argument = first_type_argument(&last.arguments);
-            match last.ident.to_string().as_str() {
-                "BoxFuture" | "LocalBoxFuture" => Some(argument),
-                "Pin" => {
-                    let Type::Path(pointer) = inner_type(argument?) else { return None };
-                    match inner_type(first_type_argument(&pointer.path.segments.last()?.arguments)?) {
-                        Type::TraitObject(future) => output_of_bounds(&future.bounds),
-                        _ => None,
-                    }
-                }
-                _ => None,
-            }
-        }
-        _ => None,
-    }
-}
-
-fn output_of_bounds<'a>(bounds: impl IntoIterator<Item = &'a TypeParamBound>) -> Option<Option<&'a Type>> {
-    let future = bounds.into_iter().find_map(|bound| match bound {
-        TypeParamBound::Trait(bound) => bound.path.segments.last().filter(|last| last.ident == "Future"),
-        _ => None,
-    })?;
-    let PathArguments::AngleBracketed(arguments) = &future.arguments else { return Some(None) };
-    Some(arguments.args.iter().find_map(|argument| match argument {
-        GenericArgument::AssocType(output) if output.ident == "Output" => Some(&output.ty),
-        _ => None,
-    }))
-}
-
-fn first_type_argument(arguments: &PathArguments) -> Option<&Type> {
-    let PathArguments::AngleBracketed(arguments) = arguments else { return None };
-    arguments.args.iter().find_map(|argument| match argument {
-        GenericArgument::Type(ty) => Some(ty),
-        _ => None,
-    })
-}
-
-/// The type without parentheses, and without the invisible group that a `$type:ty` of a `macro_rules!` comes in.
-pub(crate) fn inner_type(mut ty: &Type) -> &Type {
-    loop {
-        ty = match ty {
-            Type::Group(group) => &group.elem,
-            Type::Paren(paren) => &paren.elem,
-            ty => return ty,
-        };
-    }
 }
 
 /// Whether a word is anywhere in these tokens.

@@ -1,13 +1,15 @@
 //! `#[leader_only]`.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{ToTokens, quote, quote_spanned};
+use quote::{ToTokens, quote};
 use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
 use syn::{Error, Expr, Lit, Result, Type};
 
 use crate::args::{self, Attribute, Text};
-use crate::function::{self, Function, Output, inner_type};
+use crate::function::{self, Function};
+use crate::nesting;
+use crate::output::{Output, inner_type};
 
 const NAME: &str = "leader_only";
 
@@ -57,23 +59,18 @@ pub(crate) fn expand(args: TokenStream, item: TokenStream) -> TokenStream {
     try_expand(args, item.clone()).unwrap_or_else(|error| function::keep(error, item))
 }
 
-fn try_expand(args: TokenStream, item: TokenStream) -> Result<TokenStream> {
+fn try_expand(tokens: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let mut function = Function::read(NAME, item)?;
-    let supported = function.reject_unsupported(NAME);
-    let args: Args = match (syn::parse2(args), supported) {
-        (Ok(args), Ok(())) => args,
-        (Ok(_), Err(error)) | (Err(error), Ok(())) => return Err(error),
-        (Err(mut error), Err(also)) => {
-            error.combine(also);
-            return Err(error);
-        }
-    };
+    let args: Args = function::both(syn::parse2(tokens.clone()), function.reject_unsupported(NAME))?;
     reject_what_it_cannot_do(&function, &args)?;
+    if nesting::put_behind(nesting::INSIDE_GATES, &mut function, (&args.krate, NAME), &tokens)? {
+        return Ok(function.into_token_stream());
+    }
 
     let Args { group, krate, .. } = &args;
     let site = function.site(krate);
     let on_loss = if args.cancel.is_some() { quote!(Cancel) } else { quote!(Finish) };
-    let skipped = skipped(&function, &args);
+    let skipped = function.output().skipped(krate, args.skipped.as_ref());
     let is_async = function.is_async();
     let entry = Ident::new("entry", Span::mixed_site());
     let done = Ident::new("done", Span::mixed_site());
@@ -129,18 +126,4 @@ fn reject_what_it_cannot_do(function: &Function, args: &Args) -> Result<()> {
         ));
     }
     function::all(reasons)
-}
-
-/// What a follower returns.
-fn skipped(function: &Function, args: &Args) -> TokenStream {
-    let krate = &args.krate;
-    match (&args.skipped, function.output()) {
-        (Some(value), _) => value.to_token_stream(),
-        (None, Output::Unit) => quote!(()),
-        (None, Output::Named(ty)) => {
-            let skipped = quote_spanned!(ty.span()=> Skipped);
-            quote!(<#ty as #krate::__private::#skipped>::skipped())
-        }
-        (None, Output::Unnamed(_)) => quote!(#krate::__private::Skipped::skipped()),
-    }
 }

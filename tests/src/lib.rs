@@ -1,5 +1,9 @@
 //! What needs several crates, several processes or a real server.
 
+#[cfg(target_os = "linux")]
+pub mod chaos;
+#[cfg(target_os = "linux")]
+pub mod cost;
 pub mod fixture;
 pub mod future;
 pub mod gate;

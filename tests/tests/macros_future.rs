@@ -1,10 +1,10 @@
-//! What `#[leader_only]` does to the future of a function: when it asks, how it ends, what it weighs.
+//! What the attributes do to the future of a function: when it asks, how it ends, what it weighs.
 
 use std::pin::Pin;
 use std::task::{Context, Waker};
 
 use async_trait::async_trait;
-use leader_core::leader_only;
+use leader_core::{LockError, leader_only, run_once, with_lock};
 use leader_tests::future::{block_on, pause, send};
 use leader_tests::gate::leads;
 
@@ -110,4 +110,37 @@ fn wrapping_adds_little_to_a_future() {
         gated < plain + 512 && cancellable < plain + 512,
         "plain {plain}, gated {gated}, cancellable {cancellable}"
     );
+}
+
+#[test]
+fn a_lock_adds_little_to_a_future() {
+    async fn plain(text: &str) -> Result<u8, LockError> {
+        let kept = [text.len() as u8; 4096];
+        pause().await;
+        Ok(kept[7])
+    }
+    #[with_lock(key = "size:{text}")]
+    async fn locked(text: &str) -> Result<u8, LockError> {
+        let kept = [text.len() as u8; 4096];
+        pause().await;
+        Ok(kept[7])
+    }
+    #[run_once(key = "size:{text}", skipped = Ok(0))]
+    async fn once(text: &str) -> Result<u8, LockError> {
+        let kept = [text.len() as u8; 4096];
+        pause().await;
+        Ok(kept[7])
+    }
+    #[leader_only(group = "size", skipped = Ok(0))]
+    #[with_lock(key = "size:{text}")]
+    #[run_once(key = "size:{text}", skipped = Ok(0))]
+    async fn all(text: &str) -> Result<u8, LockError> {
+        let kept = [text.len() as u8; 4096];
+        pause().await;
+        Ok(kept[7])
+    }
+    let plain = size_of_val(&plain(""));
+    let sizes = [size_of_val(&locked("")), size_of_val(&once("")), size_of_val(&all(""))];
+    // A body that is stored twice on its way would be twice as large.
+    assert!(sizes.iter().all(|size| *size < plain + 2048), "plain {plain}, others {sizes:?}");
 }

@@ -207,9 +207,11 @@ impl Locks {
             Announcement::Released(_) => {}
             Announcement::LockFree { nonce } => self.handle(*nonce, now, Event::Announced),
             Announcement::Gap => {
-                let waiting = self.entries.iter().filter(|(_, entry)| entry.machine.is_waiting());
-                let waiting: Vec<u128> = waiting.map(|(nonce, _)| *nonce).collect();
-                waiting.into_iter().for_each(|nonce| self.handle(nonce, now, Event::Announced));
+                // Something may have been missed; and the store is there again for what it has failed at.
+                let machines = self.entries.iter().map(|(nonce, entry)| (*nonce, &entry.machine));
+                let concerned = machines.filter(|(_, machine)| machine.is_waiting() || machine.is_retrying());
+                let concerned: Vec<u128> = concerned.map(|(nonce, _)| nonce).collect();
+                concerned.into_iter().for_each(|nonce| self.handle(nonce, now, Event::Announced));
             }
         }
     }

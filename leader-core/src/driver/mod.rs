@@ -95,6 +95,8 @@ pub(crate) fn run(
     let _no_logs = tracing::dispatcher::set_default(&Dispatch::none());
     let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let outcome = built.map_err(|error| error.to_string()).and_then(|runtime| {
+        // It is the only one to set it.
+        let _ = shared.runtime.set(runtime.handle().clone());
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             runtime.block_on(Driver::new(shared, rules, observed, control, idle, reporter).live());
         }));

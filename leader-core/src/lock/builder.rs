@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use super::guard::{Claim, Outcome};
 use super::machine::Rules;
-use super::run::UntilLost;
 use super::{HeldLock, LockError, LockGuard};
 use crate::config::{MIN_TTL, Timing};
 use crate::election::MAX_TTL;
@@ -72,11 +71,22 @@ pub struct LockBuilder {
     wait: Duration,
     renew: bool,
     once: bool,
+    #[cfg(feature = "testing")]
+    known_bad: Option<crate::election::KnownBad>,
 }
 
 impl LockBuilder {
     pub(crate) fn new(elector: Option<Arc<Shared>>, key: Result<LockKey, InvalidLockKey>) -> Self {
-        Self { elector, key, ttl: None, wait: Duration::ZERO, renew: true, once: false }
+        Self {
+            elector,
+            key,
+            ttl: None,
+            wait: Duration::ZERO,
+            renew: true,
+            once: false,
+            #[cfg(feature = "testing")]
+            known_bad: None,
+        }
     }
 
     /// How long the lock outlives a holder that has died: 100 ms to 1 h, the elector's ttl by default. It is renewed after each
@@ -96,6 +106,14 @@ impl LockBuilder {
     /// Whether the lock is renewed for as long as it is held: so by default. Otherwise it is lost after one ttl.
     pub fn renew(mut self, renew: bool) -> Self {
         self.renew = renew;
+        self
+    }
+
+    /// This lock with a rule broken, so that a checker can show that it would notice: none but `NoDeadline` makes a difference.
+    #[cfg(feature = "testing")]
+    #[doc(hidden)]
+    pub fn known_bad(mut self, variant: crate::election::KnownBad) -> Self {
+        self.known_bad = Some(variant);
         self
     }
 
@@ -138,6 +156,8 @@ impl LockBuilder {
             retry: retry(timing, ttl),
             operation_timeout: timing.operation_timeout,
             once: self.once,
+            #[cfg(feature = "testing")]
+            known_bad: self.known_bad,
         };
         let (claim, answer) = Claim::new(elector, key, rules)?;
         match answer.await {
@@ -152,7 +172,8 @@ impl LockBuilder {
     /// Takes the lock, runs `work` under it, and gives it back. The work is dropped at its next await when the lock is lost,
     /// or the grace of a shutdown is over; it is never started without the lock.
     ///
-    /// When this returns, the store has confirmed that the lock is free, or did not answer in time.
+    /// Inside of the work, [`held_lock`](crate::held_lock) gives the lock, too. When this returns, the store has confirmed that the
+    /// lock is free, or did not answer in time.
     ///
     /// # Errors
     /// Those of [`acquire`](Self::acquire): the work was not started. [`LockError::Lost`]: the lock was lost before the work had
@@ -176,26 +197,9 @@ impl LockBuilder {
         F: Future<Output = T>,
     {
         let guard = self.acquire().await?;
-        let done = guard.run(work).await?;
-        match guard.release().await {
-            Err(error) if error.is_lost() => Err(error),
-            // It was held to the end of the work; whatever became of its release.
-            _ => Ok(done),
-        }
-    }
-}
-
-impl LockGuard {
-    /// Runs `work`, and drops it at its next await when the lock is lost.
-    pub(crate) async fn run<T, F>(&self, work: impl FnOnce(HeldLock) -> F) -> Result<T, LockError>
-    where
-        F: Future<Output = T>,
-    {
-        self.set_cancellable();
-        match UntilLost::new(self.held(), work(self.held())).await {
-            Some(done) if self.is_held() => Ok(done),
-            _ => Err(self.loss()),
-        }
+        let work = guard.run_sync(|| work(guard.held()));
+        let done = guard.run_cancellable(work).await;
+        guard.end(done).await.map_err(|(error, _)| error)
     }
 }
 

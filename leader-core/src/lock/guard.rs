@@ -11,6 +11,7 @@ use tokio::sync::{oneshot, watch};
 use super::LockError;
 use super::machine::Rules;
 use super::mail::{Attempt, Mail, Reply};
+use super::run::held_lock;
 use crate::clock::{BootInstant, Clock};
 use crate::lease::{FencingToken, Term};
 use crate::shared::{Phase as ElectorPhase, Shared};
@@ -124,8 +125,8 @@ impl Claim {
         key: LockKey,
         rules: Rules,
     ) -> Result<(Self, oneshot::Receiver<Result<Outcome, LockError>>), LockError> {
-        let inside_work = crate::entry::lease().is_some();
-        // A shutdown waits for gated work, and that may still need a lock; nobody else begins anything.
+        let inside_work = crate::entry::lease().is_some() || held_lock().is_some();
+        // A shutdown waits for gated work and for work under a lock, and that may still need a lock; nobody else begins anything.
         if elector.phase() >= ElectorPhase::Stopped || elector.phase() >= ElectorPhase::Ending && !inside_work {
             return Err(LockError::Stopped { key });
         }
@@ -268,6 +269,11 @@ impl HeldLock {
     #[must_use]
     pub fn token(&self) -> FencingToken {
         self.0.token()
+    }
+
+    /// Who took it.
+    pub(crate) fn owner(&self) -> &LockOwner {
+        &self.0.owner
     }
 
     /// Until when the lock is surely nobody else's, if no further renewal is confirmed. Lies in the past once it is lost or

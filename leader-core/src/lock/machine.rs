@@ -36,6 +36,9 @@ pub(crate) struct Rules {
     pub(crate) operation_timeout: Duration,
     /// Not needed any more once the key was completed.
     pub(crate) once: bool,
+    /// A rule that is broken on purpose.
+    #[cfg(feature = "testing")]
+    pub(crate) known_bad: Option<crate::election::KnownBad>,
 }
 
 /// Identifies a request of one machine; an answer is handed back with it.
@@ -96,7 +99,7 @@ pub(crate) enum Notice {
     Completed,
     /// The lock was lost before that could be noted.
     NotCompleted,
-    /// Given back: whether the store still knew of it. Told once.
+    /// Given back: whether the store still knew of it. Told once to each who leaves.
     Released(bool),
     /// It could not be given back, because of the failure that was handed in last; it is tried again. Told once.
     NotReleased,

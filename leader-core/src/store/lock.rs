@@ -215,7 +215,7 @@ pub struct Busy {
     pub token: Option<Term>,
     /// How long it lasts unless renewed; if nobody holds it, how long the place of the first who waits lasts.
     pub remaining: Duration,
-    /// How many wait who came before.
+    /// How many wait who came before; a store may count no further than 100.
     pub ahead: u32,
 }
 

@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use crate::doctor::Finding;
 use crate::error::StoreError;
+use crate::fence::{GuardedAnswer, GuardedWrite, no_guarded_writes};
 use crate::group::GroupName;
 use crate::identity::{Candidate, Incarnation, InstanceId};
 use crate::lease::Term;
@@ -126,6 +127,16 @@ pub trait LeaseStore: Send + Sync + 'static {
             drop(batch);
             Err(refused)
         })
+    }
+
+    /// Writes what users keep in the store, if nothing newer has written there, or may have: see [`fence`](crate::fence). A
+    /// store that is no place for that need not have it.
+    ///
+    /// # Errors
+    /// The call failed; whether it was written may be unknown. Without guarded writes: a permanent one.
+    fn execute_guarded(&self, write: GuardedWrite) -> StoreFuture<'_, GuardedAnswer> {
+        let refused = no_guarded_writes(self, &write);
+        Box::pin(async move { Err(refused) })
     }
 
     /// Looks for what is unsafe or broken about the store itself and about the records of these groups, and changes
@@ -336,7 +347,8 @@ impl Announcer {
         let _ = self.0.send(Announcement::Released(group));
     }
 
-    /// A lock for which this owner waits has become free, and it is the first in the queue; or what it waits for was done.
+    /// This owner has become the first of those who wait for a lock, or the lock has become free, and it is the first; or what it
+    /// waits for was done.
     pub fn lock_free(&self, nonce: u128) {
         // As above.
         let _ = self.0.send(Announcement::LockFree { nonce });

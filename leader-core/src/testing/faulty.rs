@@ -13,6 +13,7 @@ use tokio::sync::watch;
 
 use crate::doctor::Finding;
 use crate::error::StoreError;
+use crate::fence::{GuardedAnswer, GuardedWrite};
 use crate::identity::Incarnation;
 use crate::store::{
     Announcer, Answers, Batch, Command, Examination, Guarantees, LeaseStore, LockAnswers, LockBatch, LockCommand,
@@ -252,6 +253,11 @@ impl LeaseStore for FaultyStore {
 
     fn execute_ticks(&self, batch: TickBatch) -> StoreFuture<'_, TickAnswers> {
         Box::pin(self.try_ticks(batch))
+    }
+
+    /// Without a fault of its own.
+    fn execute_guarded(&self, write: GuardedWrite) -> StoreFuture<'_, GuardedAnswer> {
+        self.inner.execute_guarded(write)
     }
 
     /// Without a fault of its own.

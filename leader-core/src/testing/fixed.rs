@@ -2,15 +2,12 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::future::Future;
 use std::ops::Deref;
-use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::Thread;
 use std::time::Duration;
 
 use super::ManualClock;
+use crate::block_on::block_on;
 use crate::clock::BootInstant;
 use crate::config::Config;
 use crate::elector::Elector;
@@ -268,25 +265,6 @@ impl LeaseStore for Seats {
     fn disconnect(&self, incarnation: Incarnation) -> StoreFuture<'_, ()> {
         self.lock().announcer = None;
         self.locks.disconnect(incarnation)
-    }
-}
-
-/// Waits on this thread: the work is done by the driver's, so that it is no harm inside a runtime either.
-fn block_on<F: Future>(future: F) -> F::Output {
-    struct Unpark(Thread);
-    impl Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-    let mut cx = Context::from_waker(&waker);
-    let mut future = pin!(future);
-    loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
-            return output;
-        }
-        std::thread::park();
     }
 }
 

@@ -149,8 +149,10 @@ async fn the_last_handle_that_goes_leaves_a_held_lock_alone() {
     let store = MemoryStore::new();
     let elector = start(store.clone()).await;
     let guard = elector.lock(KEY).acquire().await.unwrap();
+    let mut events = elector.subscribe("default").unwrap();
     drop(elector);
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    // To the end of the elector.
+    within(async { while events.next().await.is_some() {} }).await;
     assert!(guard.is_held());
     assert!(matches!(asked_of(&store, None).await, LockAnswer::Busy(_)));
     drop(guard);

@@ -3,6 +3,7 @@
 
 mod ending;
 mod faults;
+mod held;
 mod holding;
 mod once;
 mod waiting;

@@ -267,6 +267,55 @@ async fn a_place_of_another_clock_is_waited_for_and_ends() {
     party.leave().await;
 }
 
+fn remove(path: &Path) {
+    for suffix in ["", "-wal", "-shm"] {
+        std::fs::remove_file(format!("{}{suffix}", path.display())).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_new_file_beside_a_living_holder_gives_no_lock_for_one_ttl() {
+    const TTL: Duration = Duration::from_millis(800);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("leader.db");
+    let old = Party::join(&path, "a").await.unwrap();
+    assert!(is_won(&old.lock(&old.owner(), None).await));
+    remove(&path);
+    let begin = std::time::Instant::now();
+    let new = Party::join(&path, "b").await.unwrap();
+    let (next, op) = (new.owner(), LockOp::Acquire { floor: Term::default(), queue: Some(PLACE), once: false });
+    loop {
+        match new.lock_ask(&next, TTL, op.clone()).await.unwrap() {
+            LockAnswer::Won { .. } => break,
+            LockAnswer::Busy(busy) => assert!(busy.holder.is_none() && busy.ahead == 0 && busy.remaining <= TTL),
+            other => panic!("{other:?}"),
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(begin.elapsed() >= TTL);
+    old.leave().await;
+    new.leave().await;
+}
+
+#[tokio::test]
+async fn who_noticed_that_its_file_is_lost_and_holds_no_lock_makes_nobody_wait() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("leader.db");
+    let old = Party::join(&path, "a").await.unwrap();
+    let held = old.owner();
+    assert!(is_won(&old.lock(&held, None).await));
+    old.lock_ask(&held, LONG, LockOp::Release { token: None }).await.unwrap();
+    remove(&path);
+    let new = Party::join(&path, "b").await.unwrap();
+    let next = new.owner();
+    assert!(!is_won(&new.lock(&next, None).await), "it may hold something, for all that is known");
+    let acquire = LockOp::Acquire { floor: Term::default(), queue: None, once: false };
+    assert!(old.lock_ask(&held, LONG, acquire).await.unwrap_err().is_permanent());
+    assert!(is_won(&new.lock(&next, None).await));
+    old.leave().await;
+    new.leave().await;
+}
+
 #[tokio::test]
 async fn a_row_that_cannot_be_read_fails_alone() {
     let folder = tempfile::tempdir().unwrap();

@@ -2,7 +2,8 @@
 
 /// Whether the process has a lock to write in the way of SQLite: a process that is stopped there stops all writers.
 /// Unknown, and so no, where the system does not list locks.
-pub(super) fn is_writing(pid: u32) -> bool {
+#[must_use]
+pub fn is_writing(pid: u32) -> bool {
     let listed = std::fs::read_to_string("/proc/locks").unwrap_or_default();
     listed.lines().any(|line| {
         // `1: POSIX  ADVISORY  WRITE 4711 fd:00:123 120 120`

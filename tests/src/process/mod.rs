@@ -15,8 +15,10 @@ mod talk;
 mod usage;
 mod wall;
 mod watch;
+mod wear;
 
 pub use fleet::{Fleet, Spawn};
+pub use locks::is_writing;
 pub use mount::Mount;
 pub use needed::installed;
 pub use node::run;

@@ -3,20 +3,27 @@
 use std::io::BufRead;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use leader_core::store::RedisStore;
-use leader_core::{BootInstant, Config, Elector, FreshStore, Reclaim, RenewalFailure, StoreUrlError, leader_only};
+use leader_core::{
+    BootInstant, Config, Elector, FreshStore, Lease, LockError, LockGuard, Reclaim, RenewalFailure, StoreUrlError,
+    leader_only,
+};
 use leader_examples::history::Run;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
+use tokio::task::JoinSet;
 
+use super::patience::PATIENCE;
 use super::sampler::{self, Flush, Log};
 use super::talk::{Command, Held, Options, Told};
 
 const WORKERS: usize = 2;
 const GRACE: Duration = Duration::from_secs(5);
+/// So many locks are taken at once.
+const AT_ONCE: usize = 100;
 
 /// Runs the node that `arguments` describe, until its standard input closes.
 ///
@@ -40,7 +47,8 @@ pub fn run(mut arguments: impl Iterator<Item = String>) -> Result<(), Box<dyn st
     Told::Started { instance: elector.instance_id().to_string() }.tell();
     let sampler = sampler::start(elector.clone(), options.label.clone(), log.clone())?;
     tell_events(&elector)?;
-    let node = Node { elector, label: options.label, log, runtime, sampler, flooded: Arc::default() };
+    let node =
+        Node { elector, label: options.label, log, runtime, sampler, flooded: Arc::default(), kept: Mutex::default() };
     for line in std::io::stdin().lock().lines() {
         let outcome = node.obey(serde_json::from_str(&line?)?);
         Told::Answer { outcome }.tell();
@@ -103,6 +111,13 @@ struct Node {
     sampler: Sender<Flush>,
     /// Lines of the flood that were written.
     flooded: Arc<AtomicU64>,
+    kept: Mutex<Option<Kept>>,
+}
+
+/// What a node writes under.
+enum Kept {
+    Lease(Lease),
+    Lock(LockGuard),
 }
 
 impl Node {
@@ -137,6 +152,27 @@ impl Node {
                 });
                 Ok(Value::Null)
             }
+            Command::KeepLease => {
+                let lease = elector.lease("default");
+                let token = lease.as_ref().map(|lease| lease.term().get());
+                *self.kept() = lease.map(Kept::Lease);
+                Ok(json!(token))
+            }
+            Command::KeepLock { key, ttl } => {
+                // It would be busy by itself.
+                drop(self.kept().take());
+                let taken = self.runtime.handle().block_on(elector.lock(key).ttl(ttl).acquire());
+                let guard = taken.map_err(|error| error.to_string())?;
+                let token = guard.token().get();
+                *self.kept() = Some(Kept::Lock(guard));
+                Ok(json!(token))
+            }
+            Command::Write { key, value } => match &*self.kept() {
+                Some(Kept::Lease(lease)) => self.wait(elector.fence().set(lease, key, value)),
+                Some(Kept::Lock(guard)) => self.wait(elector.fence().set(guard, key, value)),
+                None => Err("nothing is kept".to_owned()),
+            },
+            Command::Locks { count } => self.wait(take_and_drop(elector, count)),
             Command::BlockWorkers { time } => {
                 self.block_workers(time);
                 Ok(Value::Null)
@@ -149,6 +185,10 @@ impl Node {
             }
             Command::Exit => std::process::exit(0),
         }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Option<Kept>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn wait<T: serde::Serialize, E: std::fmt::Display>(
@@ -196,6 +236,28 @@ impl Node {
         let thread = std::thread::Builder::new().name("flood".to_owned()).spawn(flood);
         thread.map(|_| Value::Null).map_err(|error| error.to_string())
     }
+}
+
+/// Some are waited for, and some are not only dropped.
+async fn take_and_drop(elector: &Elector, count: u32) -> Result<(), LockError> {
+    for first in (0..count).step_by(AT_ONCE) {
+        let mut taken = JoinSet::<Result<(), LockError>>::new();
+        for n in (first..count).take(AT_ONCE) {
+            let key = if n % 50 == 0 { "shared".to_owned() } else { format!("lock-{n}") };
+            let lock = elector.lock(key).wait(PATIENCE);
+            taken.spawn(async move {
+                let guard = lock.acquire().await?;
+                if n % 3 == 0 {
+                    guard.release().await?;
+                }
+                Ok(())
+            });
+        }
+        while let Some(done) = taken.join_next().await {
+            done.expect("it does not panic")?;
+        }
+    }
+    Ok(())
 }
 
 /// Gated work in small steps. Each is logged as a run that began when the step did.

@@ -79,6 +79,30 @@ pub enum Command {
     /// Begins gated work of `default` that runs in small steps until the lease is lost. Tells [`Told::WorkBegan`] and
     /// [`Told::WorkEnded`]; each step is a run in the log.
     Work,
+    /// Keeps the lease of `default` for a [`Write`](Command::Write), instead of what was kept before: the check before the
+    /// write. Answers its token, or null.
+    KeepLease,
+    /// The same with a lock, which is taken for it. Answers its token.
+    KeepLock {
+        /// Its key.
+        key: String,
+        /// How long it lasts unless renewed.
+        ttl: Duration,
+    },
+    /// Writes under what is kept, wherever that has gone since: a guarded set in the store. Answers nothing; the error says
+    /// that it was refused.
+    Write {
+        /// Where.
+        key: String,
+        /// What.
+        value: String,
+    },
+    /// Takes so many locks, many at a time, and gives them back. Answered when it has none any more; those that were only
+    /// dropped may be given back later.
+    Locks {
+        /// How many.
+        count: u32,
+    },
     /// Blocks every worker of the runtime. Answered when all are blocked; a task that is spawned then tells
     /// [`Told::WorkersFree`] when it runs.
     BlockWorkers {

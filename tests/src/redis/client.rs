@@ -16,7 +16,15 @@ impl Client {
     /// If the server cannot be reached or refuses.
     pub fn open(address: SocketAddr, user: Option<(&str, &str)>) -> RedisResult<Self> {
         let credentials = user.map_or_else(String::new, |(name, password)| format!("{name}:{password}@"));
-        let client = redis::Client::open(format!("redis://{credentials}{address}"))?;
+        Self::at(&format!("redis://{credentials}{address}"))
+    }
+
+    /// Connects to the server and the database that `url` names, as the user that it names.
+    ///
+    /// # Errors
+    /// If the server cannot be reached or refuses.
+    pub fn at(url: &str) -> RedisResult<Self> {
+        let client = redis::Client::open(url)?;
         let connection = client.get_connection_with_timeout(PATIENCE)?;
         connection.set_read_timeout(Some(PATIENCE))?;
         Ok(Self(connection))

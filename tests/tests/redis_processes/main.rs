@@ -20,6 +20,7 @@ mod outage;
 mod rights;
 mod scene;
 mod series;
+mod wear;
 
 use std::time::Duration;
 

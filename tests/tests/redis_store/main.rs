@@ -2,6 +2,7 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "in the helpers of tests too")]
 
+mod cost;
 mod errors;
 mod rights;
 mod start;

@@ -15,6 +15,7 @@ mod disk;
 mod file;
 mod handover;
 mod identity;
+mod wear;
 
 use std::time::Duration;
 

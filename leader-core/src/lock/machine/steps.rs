@@ -1,21 +1,14 @@
 //! The machine itself: what it holds, and how each event changes it.
 
+mod timing;
+
 use std::time::Duration;
 
+use self::timing::REFRESH;
 use super::{Event, Failure, Loss, Notice, Request, RequestNo, Rules, Span};
 use crate::clock::BootInstant;
 use crate::lease::Term;
 use crate::store::{Busy, LockAnswer, LockCommand, LockKey, LockOp, LockOwner};
-
-/// Time from one question of one who waits to the next, if nothing wakes it before: so long lasts a gap that a lost
-/// announcement makes.
-const REFRESH: Duration = Duration::from_secs(1);
-/// One who waits for a lock of another implementation, which announces nothing, asks after so long at the earliest.
-const FOREIGN: Duration = Duration::from_millis(250);
-/// So many who wait behind a place that nobody makes use of look for its end.
-const FEW: u32 = 8;
-/// What is added to the time that the store gave: it may have been rounded down.
-const ROUNDING: Duration = Duration::from_millis(1);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -144,6 +137,11 @@ impl Machine {
         }
     }
 
+    /// The store failed at something that is tried again.
+    pub(crate) fn is_retrying(&self) -> bool {
+        self.failures > 0 && !matches!(self.state, State::Lost { .. } | State::Gone)
+    }
+
     /// When to call [`poll`](Self::poll); `None`: not before an event.
     pub(crate) fn next(&self) -> Option<Span> {
         match self.state {
@@ -190,9 +188,9 @@ impl Machine {
             Event::Answered(no, answer) => self.answered(now, no, answer, notices),
             Event::Failed(no, failure) => self.failed(now, no, failure, notices),
             Event::Announced if self.outstanding.is_some() => self.woken = true,
-            Event::Announced if self.is_waiting() => self.next = Span::at(now),
+            Event::Announced if self.is_waiting() || self.is_retrying() => self.next = Span::at(now),
             Event::Announced => {}
-            Event::Leave => self.leave(now),
+            Event::Leave => self.leave(now, notices),
             Event::Complete(keep) => {
                 if let State::Held { token, deadline } = self.state {
                     self.state = State::Completing { token, deadline, keep };
@@ -221,11 +219,13 @@ impl Machine {
         }
     }
 
-    fn leave(&mut self, now: BootInstant) {
+    fn leave(&mut self, now: BootInstant, notices: &mut Vec<Notice>) {
         match self.state {
             State::Waiting if self.asked => self.take_leave(now, None),
             State::Waiting => self.state = State::Gone,
             State::Held { token, .. } | State::Lost { token } => self.take_leave(now, Some(token)),
+            // It was refused, and something else is left to release: who gives it back only now is to know.
+            State::Leaving { .. } if self.farewell => notices.push(Notice::Released(false)),
             // The work is done: that it is noted needs nobody to wait for it.
             State::Completing { .. } | State::Leaving { .. } | State::Gone => {}
         }
@@ -339,21 +339,7 @@ impl Machine {
             self.finish(now);
             return;
         }
-        let foreign = busy.holder.is_none() && busy.ahead == 0;
-        let ends = now.saturating_add(busy.remaining.saturating_add(ROUNDING));
-        // Who is next has to be there when the lock ends by itself. If it is free, the first in the queue may have ended, and
-        // some behind it, too: a few of the others look when its place ends.
-        let is_next = busy.ahead == 0 || (busy.ahead <= FEW && busy.holder.is_none());
-        let refresh = now.saturating_add(REFRESH);
-        let span = if self.woken {
-            Span::at(now)
-        } else if foreign {
-            Span { earliest: now.saturating_add(FOREIGN), latest: refresh }.before(ends)
-        } else if is_next && ends < refresh {
-            Span::at(ends)
-        } else {
-            Span { earliest: refresh.saturating_sub(REFRESH / 8), latest: refresh }
-        };
+        let span = if std::mem::take(&mut self.woken) { Span::at(now) } else { timing::next_question(now, &busy) };
         // Then it asks for the last time.
         self.next = span.before(self.rules.wait_until);
     }
@@ -385,16 +371,16 @@ impl Machine {
                 notices.push(Notice::Failed);
                 self.take_leave(now, None);
             }
-            State::Waiting => self.next = self.retry_window(now, REFRESH).before(self.rules.wait_until),
+            State::Waiting => self.next = self.retry_at(now, REFRESH).before(self.rules.wait_until),
             // What was sent before is no reason to wait.
             State::Completing { .. } if sent.kind != Kind::Complete => self.next = Span::at(now),
             State::Leaving { .. } if sent.kind != Kind::Release => self.next = Span::at(now),
-            State::Held { .. } | State::Completing { .. } => self.next = self.retry_window(now, self.rules.ttl / 3),
+            State::Held { .. } | State::Completing { .. } => self.next = self.retry_at(now, self.rules.ttl / 3),
             State::Leaving { .. } => {
                 self.told(Notice::NotReleased, notices);
                 // What is permanent is not for us to change, and what the store holds ends by itself.
                 if failure == Failure::Passing && now < self.stands_until {
-                    self.next = self.retry_window(now, self.rules.ttl);
+                    self.next = self.retry_at(now, self.rules.ttl);
                 } else {
                     self.state = State::Gone;
                 }
@@ -407,27 +393,5 @@ impl Machine {
         if !std::mem::replace(&mut self.farewell, true) {
             notices.push(notice);
         }
-    }
-
-    /// How long a place in the queue lasts: some questions, and one that takes all the time that it may.
-    fn place(&self) -> Duration {
-        (3 * REFRESH).saturating_add(self.rules.operation_timeout)
-    }
-
-    fn deadline(&self, sent: &Outstanding) -> BootInstant {
-        sent.sent.saturating_add(self.rules.ttl.saturating_sub(self.rules.guard))
-    }
-
-    fn renew_window(&self, sent: BootInstant) -> Span {
-        let heartbeat = self.rules.ttl / 3;
-        let latest = sent.saturating_add(heartbeat);
-        Span { earliest: latest.saturating_sub(heartbeat / 8), latest }
-    }
-
-    /// Jitter only shortens; back-off begins with the second failure in a row.
-    fn retry_window(&self, now: BootInstant, most: Duration) -> Span {
-        let doublings = self.failures.saturating_sub(1).min(16);
-        let wait = self.rules.retry.saturating_mul(1 << doublings).min(most.max(self.rules.retry));
-        Span { earliest: now.saturating_add(wait / 2), latest: now.saturating_add(wait) }
     }
 }

@@ -1,6 +1,8 @@
 //! The machine alone, and several of them with a store and a network that loses, delays and repeats.
 
 mod any_order;
+mod ending;
+mod turns;
 
 use super::*;
 use crate::identity::{Candidate, Incarnation, InstanceId};
@@ -21,6 +23,8 @@ fn rules(wait: Duration) -> Rules {
         retry: 900 * MS,
         operation_timeout: Duration::from_secs(1),
         once: false,
+        #[cfg(feature = "testing")]
+        known_bad: None,
     }
 }
 
@@ -253,77 +257,6 @@ fn a_lock_that_is_not_renewed_ends_at_its_deadline() {
 }
 
 #[test]
-fn what_was_given_up_while_it_was_asked_for_is_released_whatever_the_answer() {
-    for (wait, answer, release) in [
-        (0, Some(LockAnswer::Won { token: TOKEN }), Some(LockOp::Release { token: Some(TOKEN) })),
-        (0, Some(busy(true, 5_000, 0)), None),
-        (9_000, Some(busy(true, 5_000, 0)), Some(LockOp::Release { token: None })),
-        (9_000, Some(LockAnswer::Done), None),
-        (0, None, Some(LockOp::Release { token: None })),
-    ] {
-        let mut lock = Told::new(Rules { once: true, ..rules(MS * wait) });
-        lock.ask(0);
-        lock.handle(1, Event::Leave);
-        assert_eq!(lock.poll(2), None, "one request at a time");
-        match answer {
-            Some(answer) => lock.answer(5, answer),
-            None => lock.fail(5, Failure::Passing),
-        }
-        assert!(!lock.is_held(5) && lock.take().is_empty());
-        assert_eq!(lock.poll(5), release);
-        assert_eq!(lock.machine.is_gone(), release.is_none());
-    }
-    let mut never_asked = Told::new(rules(Duration::ZERO));
-    never_asked.handle(0, Event::Leave);
-    assert!(never_asked.machine.is_gone());
-}
-
-#[test]
-fn who_stops_waiting_leaves_the_queue() {
-    let mut lock = Told::new(rules(9_000 * MS));
-    lock.ask(0);
-    lock.answer(5, busy(true, 5_000, 0));
-    lock.handle(10, Event::Leave);
-    assert_eq!(lock.ask(10), LockOp::Release { token: None });
-    lock.answer(15, LockAnswer::NotHeld);
-    assert!(lock.machine.is_gone());
-}
-
-#[test]
-fn after_an_answer_was_lost_it_is_released_once_more() {
-    let mut lock = Told::new(rules(9_000 * MS));
-    lock.ask(0);
-    lock.fail(1_000, Failure::Passing);
-    lock.ask(2_000);
-    lock.answer(2_010, LockAnswer::Won { token: TOKEN });
-    lock.handle(2_020, Event::Leave);
-    assert_eq!(lock.ask(2_020), LockOp::Release { token: Some(TOKEN) });
-    lock.answer(2_030, LockAnswer::Released);
-    assert_eq!(lock.take(), [Notice::Won(TOKEN), Notice::Released(true)]);
-    assert!(!lock.machine.is_taking_leave(), "nobody has to wait for that");
-    assert_eq!(lock.poll(2_031), None);
-    assert_eq!(lock.ask(2_930), LockOp::Release { token: None });
-    lock.answer(2_940, LockAnswer::Released);
-    assert!(lock.take().is_empty() && lock.machine.is_gone());
-}
-
-#[test]
-fn a_release_is_tried_until_the_lock_would_have_ended() {
-    let mut lock = Told::held();
-    lock.handle(10, Event::Leave);
-    assert!(lock.machine.is_taking_leave());
-    let mut now = 10;
-    while !lock.machine.is_gone() {
-        assert_eq!(lock.ask(now), LockOp::Release { token: Some(TOKEN) });
-        now += 1_000;
-        lock.fail(now, Failure::Passing);
-        now += 4_500;
-    }
-    assert!(now > 9_000);
-    assert_eq!(lock.take(), [Notice::NotReleased], "it is told once");
-}
-
-#[test]
 fn an_answer_that_took_longer_than_the_lock_lasts_is_no_lock() {
     let late = 8_990;
     let mut patient = Told::new(rules(60_000 * MS));
@@ -336,42 +269,6 @@ fn an_answer_that_took_longer_than_the_lock_lasts_is_no_lock() {
     hasty.answer(late, LockAnswer::Won { token: TOKEN });
     assert_eq!(hasty.take(), [Notice::Late]);
     assert_eq!(hasty.ask(late), LockOp::Release { token: Some(TOKEN) });
-}
-
-#[test]
-fn a_completion_is_tried_until_the_deadline() {
-    let mut lock = Told::held();
-    lock.handle(100, Event::Complete(Some(TTL)));
-    assert_eq!(lock.ask(100), LockOp::Complete { token: TOKEN, keep: Some(TTL) });
-    lock.fail(1_100, Failure::Passing);
-    // Nobody waits for it any more; it is done all the same.
-    lock.handle(1_200, Event::Leave);
-    lock.ask(2_000);
-    lock.answer(2_100, LockAnswer::Completed);
-    assert_eq!(lock.take(), [Notice::Completed]);
-    assert!(lock.machine.is_gone());
-
-    let mut lost = Told::held();
-    lost.handle(100, Event::Complete(None));
-    lost.ask(100);
-    lost.answer(110, LockAnswer::Lost);
-    assert_eq!(lost.take(), [Notice::NotCompleted]);
-
-    let mut away = Told::held();
-    away.handle(8_000, Event::Complete(None));
-    away.ask(8_000);
-    assert_eq!(away.machine.next(), None);
-    away.fail(9_000, Failure::Passing);
-    assert_eq!(away.take(), [Notice::NotCompleted]);
-    assert_eq!(away.ask(9_000), LockOp::Release { token: Some(TOKEN) });
-}
-
-#[test]
-fn what_was_lost_is_not_completed() {
-    let mut lock = Told::held();
-    lock.handle(8_990, Event::Complete(None));
-    assert_eq!(lock.take(), [Notice::Lost(TOKEN, Loss::Expired), Notice::NotCompleted]);
-    assert_eq!(lock.poll(8_990), None);
 }
 
 #[test]
@@ -402,4 +299,15 @@ fn an_answer_to_something_else_confirms_nothing() {
     lock.answer(3_100, LockAnswer::Released);
     assert!(lock.is_held(3_100));
     assert_eq!(lock.poll(3_101), None, "it waits before it asks again");
+}
+
+#[test]
+fn an_announcement_during_a_question_that_fails_is_not_forgotten() {
+    let mut lock = Told::new(rules(60_000 * MS));
+    lock.ask(0);
+    lock.handle(500, Event::Announced);
+    lock.fail(1_000, Failure::Passing);
+    assert_eq!(lock.ask(1_000), acquire(Some(PLACE)));
+    lock.fail(2_000, Failure::Passing);
+    assert_eq!(lock.poll(2_001), None);
 }

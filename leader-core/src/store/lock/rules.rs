@@ -9,6 +9,9 @@ use super::{Busy, LockAnswer, LockCommand, LockOp};
 use crate::identity::InstanceId;
 use crate::lease::Term;
 
+/// A queue is counted no further: whoever stands behind so many has to wait in any case.
+pub(in crate::store) const COUNTED: usize = 100;
+
 /// What a store sees of a key at the moment of the decision.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::store) struct Seen {
@@ -20,6 +23,8 @@ pub(in crate::store) struct Seen {
     pub(in crate::store) ahead: u32,
     /// How long the place of the first of those lasts.
     pub(in crate::store) first_left: Duration,
+    /// How long nobody gets a lock that nobody holds: for all that this store knows, somebody may still believe in it.
+    pub(in crate::store) closed: Duration,
     /// Who completed the key, under which token.
     pub(in crate::store) done: Option<(u128, Term)>,
     /// The largest token that this store knows of, of any lock.
@@ -81,8 +86,9 @@ pub(in crate::store) fn decide(seen: &Seen, command: &LockCommand) -> Decision {
     let own = seen.held.as_ref().filter(|held| held.nonce == command.owner.nonce);
     let named = |token: Term| own.is_some_and(|own| own.token == token);
     let nothing = |answer| Decision { answer, change: Change::Nothing, tell: Tell::Nobody };
-    // Who was first in the queue of a free lock makes room for the next.
-    let made_room = if seen.queued && seen.ahead == 0 && seen.held.is_none() { Tell::First } else { Tell::Nobody };
+    // Who was first in the queue makes room for the next: also while the lock is held, for whoever is first has to be there at
+    // the instant at which it ends by itself.
+    let made_room = if seen.queued && seen.ahead == 0 { Tell::First } else { Tell::Nobody };
     let leave = |answer| {
         let change = if seen.queued { Change::Leave } else { Change::Nothing };
         Decision { answer, change, tell: made_room }
@@ -94,16 +100,17 @@ pub(in crate::store) fn decide(seen: &Seen, command: &LockCommand) -> Decision {
                 let answer = LockAnswer::Won { token: own.token };
                 return Decision { answer, change: Change::Take(own.token), tell: Tell::Nobody };
             }
-            if seen.held.is_none() && seen.ahead == 0 {
+            if seen.held.is_none() && seen.ahead == 0 && seen.closed.is_zero() {
                 let least = seen.highest.max(floor).get().saturating_add(1);
                 let token = Term::new(least).max(seen.wall);
                 let answer = LockAnswer::Won { token };
                 return Decision { answer, change: Change::Take(token), tell: Tell::Nobody };
             }
+            let first_left = if seen.ahead > 0 { seen.first_left } else { Duration::ZERO };
             let busy = LockAnswer::Busy(Busy {
                 holder: seen.held.as_ref().map(|held| held.instance.clone()),
                 token: seen.held.as_ref().map(|held| held.token),
-                remaining: seen.held.as_ref().map_or(seen.first_left, |held| held.left),
+                remaining: seen.held.as_ref().map_or(first_left.max(seen.closed), |held| held.left),
                 ahead: seen.ahead,
             });
             match queue {
@@ -212,10 +219,21 @@ mod tests {
     }
 
     #[test]
+    fn a_lock_that_somebody_may_believe_in_is_given_to_nobody() {
+        let seen = Seen { closed: LEFT, ..free() };
+        let decision = ask(&seen, 1, acquire(0, Some(PLACE)));
+        assert_eq!((&busy(&decision).holder, busy(&decision).remaining, busy(&decision).ahead), (&None, LEFT, 0));
+        assert_eq!(decision.change, Change::Queue(PLACE));
+        // Who holds it knows better.
+        let own = ask(&Seen { closed: LEFT, ..held_by(1, 2_000) }, 1, acquire(0, None));
+        assert!(matches!(own.answer, LockAnswer::Won { .. }));
+    }
+
+    #[test]
     fn who_asks_without_a_queue_gives_up_its_place() {
         let seen = Seen { queued: true, ..held_by(1, 2_000) };
         let decision = ask(&seen, 2, acquire(0, None));
-        assert_eq!((decision.change, decision.tell), (Change::Leave, Tell::Nobody));
+        assert_eq!((decision.change, decision.tell), (Change::Leave, Tell::First));
     }
 
     #[test]
@@ -245,7 +263,7 @@ mod tests {
     fn a_release_without_a_token_also_ends_the_place_and_makes_room_for_the_next() {
         let waits = Seen { queued: true, ..held_by(1, 2_000) };
         let left = ask(&waits, 2, LockOp::Release { token: None });
-        assert_eq!((left.answer, left.change, left.tell), (LockAnswer::NotHeld, Change::Leave, Tell::Nobody));
+        assert_eq!((left.answer, left.change, left.tell), (LockAnswer::NotHeld, Change::Leave, Tell::First));
         let first_of_a_free_one = Seen { queued: true, ..free() };
         assert_eq!(ask(&first_of_a_free_one, 2, LockOp::Release { token: None }).tell, Tell::First);
         let second = Seen { queued: true, ahead: 1, ..free() };

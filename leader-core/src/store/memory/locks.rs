@@ -3,13 +3,13 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use crate::clock::BootInstant;
 use crate::identity::Incarnation;
 use crate::lease::Term;
-use crate::store::lock::rules::{Change, Decision, Held, Seen, Tell, decide};
+use crate::store::lock::rules::{COUNTED, Change, Decision, Held, Seen, Tell, decide};
 use crate::store::{LockAnswer, LockCommand, LockKey, LockOwner};
 
 /// All locks, and all who wait for one.
@@ -50,6 +50,8 @@ struct Note {
 struct Queue {
     places: BTreeMap<u64, Place>,
     by_nonce: HashMap<u128, u64>,
+    /// By the end: a queue may be long, and is looked at often.
+    by_end: BTreeSet<(BootInstant, u64)>,
     last: u64,
 }
 
@@ -87,7 +89,7 @@ impl Locks {
         self.keys.retain(|_, lock| {
             lock.let_time_pass(now);
             let first = lock.queue.first();
-            lock.queue.retain(|place| place.owner.candidate.incarnation != elector);
+            lock.queue.remove_all_of(elector);
             if lock.held.is_none() && lock.queue.first() != first {
                 lock.queue.told(Tell::First).for_each(&mut tell);
             }
@@ -116,7 +118,7 @@ impl Lock {
     fn let_time_pass(&mut self, now: BootInstant) {
         self.held.take_if(|seat| seat.until <= now);
         self.done.take_if(|note| note.until.is_some_and(|until| until <= now));
-        self.queue.retain(|place| now < place.until);
+        self.queue.let_time_pass(now);
     }
 
     fn is_empty(&self) -> bool {
@@ -131,13 +133,15 @@ impl Lock {
             left: seat.until.saturating_since(now),
         });
         let place = self.queue.by_nonce.get(&command.owner.nonce);
-        let ahead = place.map_or(self.queue.places.len(), |place| self.queue.places.range(..place).count());
+        let ahead =
+            place.map_or(self.queue.places.len(), |place| self.queue.places.range(..place).take(COUNTED).count());
         let first = self.queue.places.values().next();
         Seen {
             held,
             queued: place.is_some(),
             ahead: u32::try_from(ahead).unwrap_or(u32::MAX),
             first_left: first.map_or(Duration::ZERO, |first| first.until.saturating_since(now)),
+            closed: Duration::ZERO,
             done: self.done.as_ref().map(|note| note.by),
             highest,
             wall,
@@ -176,18 +180,33 @@ impl Lock {
 
 impl Queue {
     fn keep(&mut self, owner: &LockOwner, until: BootInstant) {
-        if let Some(place) = self.by_nonce.get(&owner.nonce).and_then(|place| self.places.get_mut(place)) {
-            place.until = until;
-            return;
+        let number = self.by_nonce.get(&owner.nonce).copied().unwrap_or_else(|| {
+            self.last += 1;
+            self.last
+        });
+        self.by_nonce.insert(owner.nonce, number);
+        if let Some(before) = self.places.insert(number, Place { owner: owner.clone(), until }) {
+            self.by_end.remove(&(before.until, number));
         }
-        self.last += 1;
-        self.by_nonce.insert(owner.nonce, self.last);
-        self.places.insert(self.last, Place { owner: owner.clone(), until });
+        self.by_end.insert((until, number));
     }
 
     fn leave(&mut self, nonce: u128) {
-        if let Some(place) = self.by_nonce.remove(&nonce) {
-            self.places.remove(&place);
+        if let Some(number) = self.by_nonce.get(&nonce).copied() {
+            self.remove(number);
+        }
+    }
+
+    fn remove(&mut self, number: u64) {
+        if let Some(place) = self.places.remove(&number) {
+            self.by_nonce.remove(&place.owner.nonce);
+            self.by_end.remove(&(place.until, number));
+        }
+    }
+
+    fn let_time_pass(&mut self, now: BootInstant) {
+        while let Some((_, number)) = self.by_end.first().copied().filter(|(until, _)| *until <= now) {
+            self.remove(number);
         }
     }
 
@@ -195,15 +214,10 @@ impl Queue {
         self.places.values().next().map(|place| place.owner.nonce)
     }
 
-    fn retain(&mut self, stays: impl Fn(&Place) -> bool) {
-        let by_nonce = &mut self.by_nonce;
-        self.places.retain(|_, place| {
-            let stays = stays(place);
-            if !stays {
-                by_nonce.remove(&place.owner.nonce);
-            }
-            stays
-        });
+    fn remove_all_of(&mut self, elector: Incarnation) {
+        let its = self.places.iter().filter(|(_, place)| place.owner.candidate.incarnation == elector);
+        let its: Vec<u64> = its.map(|(number, _)| *number).collect();
+        its.into_iter().for_each(|number| self.remove(number));
     }
 
     fn told(&self, tell: Tell) -> impl Iterator<Item = &LockOwner> {

@@ -50,15 +50,22 @@ pub(super) struct Request {
     /// `EVALSHA`.
     pub(super) name: &'static str,
     /// All that follows the name.
-    pub(super) arguments: Vec<String>,
+    pub(super) arguments: Vec<Vec<u8>>,
     /// A key whose slot says which server of a cluster is meant; any server if there is none.
     pub(super) key: Option<String>,
+    /// The reply is wanted as it is: its strings as [`Reply::Bytes`], and the errors inside of it.
+    pub(super) verbatim: bool,
 }
 
 impl Request {
+    /// A command whose arguments are text.
+    pub(super) fn new(name: &'static str, arguments: Vec<String>) -> Self {
+        Self { arguments: arguments.into_iter().map(String::into_bytes).collect(), ..Self::bare(name) }
+    }
+
     /// A command without arguments.
     pub(super) fn bare(name: &'static str) -> Self {
-        Self { name, arguments: Vec::new(), key: None }
+        Self { name, arguments: Vec::new(), key: None, verbatim: false }
     }
 }
 
@@ -70,8 +77,12 @@ pub enum Reply {
     Nil,
     /// A number.
     Integer(i64),
-    /// A string.
+    /// A string, or the status that some commands answer with.
     Text(String),
+    /// A string that is wanted as it is.
+    Bytes(Vec<u8>),
+    /// An error among other replies that are wanted as they are.
+    Error(String),
     /// Replies in a row.
     List(Vec<Reply>),
 }

@@ -156,7 +156,7 @@ impl Look<'_> {
         if left < Duration::from_millis(1) {
             return Err(Failure::TimedOut);
         }
-        self.link.run(Request { name, arguments, key: None }, left).await
+        self.link.run(Request::new(name, arguments), left).await
     }
 }
 
@@ -216,7 +216,7 @@ mod tests {
     }
 
     fn is_of_leases(request: &Request) -> bool {
-        request.arguments.first().is_some_and(|script| script == leases::SCRIPT)
+        request.arguments.first().is_some_and(|script| script == leases::SCRIPT.as_bytes())
     }
 
     /// Of a server that is healthy, and has another one's lease under the key of each group.
@@ -230,7 +230,7 @@ mod tests {
             "ACL" => text("app"),
             "EVALSHA" | "EVAL" if !is_of_leases(request) => Reply::List(vec![]),
             "EVAL" => {
-                let groups = request.arguments[1].parse::<usize>().unwrap() / 2;
+                let groups = std::str::from_utf8(&request.arguments[1]).unwrap().parse::<usize>().unwrap() / 2;
                 let [ours, nothing] = [text("ours"), text("")];
                 let one = vec![ours.clone(), text("other"), Reply::Integer(9), ours, nothing.clone(), nothing];
                 let one = Reply::List(one);

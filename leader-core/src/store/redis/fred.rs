@@ -60,8 +60,8 @@ impl Client for FredClient {
 impl Link for Connection {
     fn run(&self, request: Request, timeout: Duration) -> Pending<'_, Reply> {
         Box::pin(async move {
-            let frame = self.call(request, timeout).await?;
-            connection::reply(frame)
+            let read = if request.verbatim { connection::verbatim } else { connection::reply };
+            read(self.call(request, timeout).await?)
         })
     }
 

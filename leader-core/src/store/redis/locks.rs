@@ -17,7 +17,7 @@ use super::{Inner, RedisStore};
 use crate::error::StoreError;
 use crate::store::{LockAnswers, LockCommand};
 
-pub(super) use self::script::TEXT;
+pub(super) use self::script::{TEXT, answers, arguments};
 
 impl RedisStore {
     pub(super) async fn execute_lock_commands(
@@ -65,9 +65,9 @@ impl Inner {
         timeout: Duration,
     ) -> Result<Vec<Result<crate::store::LockAnswer, String>>, Failure> {
         let channels = self.keys.wake_channels();
-        let arguments = || script::arguments(commands, &self.lock_keys, &channels);
+        let text = || arguments(commands, &self.lock_keys, &channels);
         let key = commands.first().map(|command| self.lock_keys.names(&command.key).lock);
-        session.run(&arguments, key, |reply| script::answers(reply, commands.len()), timeout).await
+        session.run(&text, key, |reply| answers(reply, commands.len()), timeout).await
     }
 
     fn lock_error(&self, failure: Failure, attempted: String, timeout: Duration) -> StoreError {

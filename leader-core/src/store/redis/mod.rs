@@ -8,12 +8,14 @@ mod address;
 mod connection;
 mod doctor;
 mod failure;
+mod fence;
 mod fred;
 mod jobs;
 mod keys;
 mod locks;
 mod script;
 mod session;
+mod slot;
 #[cfg(feature = "testing")]
 pub(crate) mod testing;
 #[cfg(test)]
@@ -32,7 +34,7 @@ use self::fred::FredClient;
 use self::keys::Keys;
 use self::locks::LockKeys;
 use self::script::Common;
-use self::session::Session;
+use self::session::{Script, Session};
 use super::{
     Answers, Batch, Command, Examination, Guarantees, LeaseStore, LockAnswers, LockBatch, StoreFuture, TickAnswers,
     TickBatch,
@@ -40,6 +42,7 @@ use super::{
 use crate::config::{FreshStore, StoreOptions};
 use crate::doctor::Finding;
 use crate::error::{ConfigError, StoreError, StoreUrlError};
+use crate::fence::{GuardedAnswer, GuardedWrite};
 use crate::identity::Incarnation;
 
 /// Leases, locks and the ledger of ticks in a Redis server, for instances on any number of hosts (feature `redis`, on by
@@ -64,6 +67,8 @@ use crate::identity::Incarnation;
 /// - So has the ledger of ticks. Its keys: `{leader:<group>}:job:<name>` is the record of a job, a hash, and
 ///   `{leader:<group>}:runs:<name>` its history, a list of the last 120 lines; neither expires. Ticks that were claimed before
 ///   the server lost its memory count as claimed, unless the leader that claimed them leads all the time.
+/// - Guarded writes ([`fence`](crate::fence)) have connections of their own, too. Beside each key that they write stands
+///   `{<key>}:fence`, for a day.
 /// - If instances have different ttls, tell all of them the largest:
 ///   [`Config::shortest_quarantine`](crate::Config::shortest_quarantine).
 /// - Limits: a jump of the server's own clock can give two leaders until the older one's next renew. If that clock was set back
@@ -91,8 +96,11 @@ struct Inner {
     script: Arc<str>,
     sessions: Sessions,
     lock_keys: LockKeys,
+    lock_script: Arc<str>,
     lock_sessions: Sessions,
     tick_sessions: Sessions,
+    fence_sessions: Sessions,
+    fence_scripts: fence::Scripts,
 }
 
 type Sessions = Arc<Mutex<HashMap<Incarnation, Arc<Session>>>>;
@@ -117,8 +125,11 @@ impl RedisStore {
             script: script::TEXT.into(),
             sessions: Sessions::default(),
             lock_keys: LockKeys::new(&options.lock_prefix),
+            lock_script: locks::TEXT.into(),
             lock_sessions: Sessions::default(),
             tick_sessions: Sessions::default(),
+            fence_sessions: Sessions::default(),
+            fence_scripts: fence::Scripts::default(),
         })))
     }
 
@@ -174,6 +185,14 @@ impl RedisStore {
         self.with(|inner| inner.script = flaw.in_script(&inner.script).into())
     }
 
+    /// The same of the script for locks.
+    #[cfg(feature = "testing")]
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_lock_flaw(self, flaw: testing::LockFlaw) -> Self {
+        self.with(|inner| inner.lock_script = flaw.in_script(&inner.lock_script).into())
+    }
+
     fn sessions(&self) -> MutexGuard<'_, HashMap<Incarnation, Arc<Session>>> {
         // Held for a look or an assignment only: a poisoned one is whole.
         self.0.sessions.lock().unwrap_or_else(PoisonError::into_inner)
@@ -187,6 +206,11 @@ impl RedisStore {
     fn tick_sessions(&self) -> MutexGuard<'_, HashMap<Incarnation, Arc<Session>>> {
         // As above.
         self.0.tick_sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn fence_sessions(&self) -> MutexGuard<'_, HashMap<Incarnation, Arc<Session>>> {
+        // As above.
+        self.0.fence_sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn error(&self, failure: Failure, attempted: &str, timeout: Duration) -> StoreError {
@@ -263,12 +287,15 @@ impl LeaseStore for RedisStore {
             let (incarnation, timeout) = (session.candidate.incarnation, session.timeout);
             let inner = &*self.0;
             let (client, script) = (Arc::clone(&inner.client), Arc::clone(&inner.script));
-            let beside = |script: &str| {
+            let beside = |script| {
                 let (client, announcer) = (Arc::clone(&inner.client), session.announcer.clone());
-                Arc::new(Session::beside(client, script.into(), announcer, timeout))
+                Arc::new(Session::beside(client, script, announcer, timeout))
             };
-            self.lock_sessions().entry(incarnation).or_insert_with(|| beside(locks::TEXT));
-            self.tick_sessions().entry(incarnation).or_insert_with(|| beside(ticks::TEXT));
+            let locks = || beside(Arc::new(Script::new(Arc::clone(&inner.lock_script))));
+            self.lock_sessions().entry(incarnation).or_insert_with(locks);
+            let ticks = || beside(Arc::new(Script::new(ticks::TEXT.into())));
+            self.tick_sessions().entry(incarnation).or_insert_with(ticks);
+            self.fence_sessions().entry(incarnation).or_insert_with(|| beside(self.script_with(fence::SET)));
             // An attempt that takes longer than a call may goes on: the next call finds what has become of it.
             let session = Arc::clone(
                 self.sessions()
@@ -294,6 +321,10 @@ impl LeaseStore for RedisStore {
         Box::pin(async move { self.execute_tick_commands(&batch.commands, batch.timeout).await })
     }
 
+    fn execute_guarded(&self, write: GuardedWrite) -> StoreFuture<'_, GuardedAnswer> {
+        Box::pin(self.execute_guarded_write(write))
+    }
+
     fn examine(&self, examination: Examination) -> StoreFuture<'_, Vec<Finding>> {
         Box::pin(async move {
             // What was found has to be told before the time is over.
@@ -313,8 +344,12 @@ impl LeaseStore for RedisStore {
 
     fn disconnect(&self, incarnation: Incarnation) -> StoreFuture<'_, ()> {
         Box::pin(async move {
-            let sessions = (self.sessions().remove(&incarnation), self.lock_sessions().remove(&incarnation));
-            drop((sessions, self.tick_sessions().remove(&incarnation)));
+            let sessions = [&self.0.sessions, &self.0.lock_sessions, &self.0.tick_sessions, &self.0.fence_sessions];
+            for sessions in sessions {
+                let session = sessions.lock().unwrap_or_else(PoisonError::into_inner).remove(&incarnation);
+                // Outside of the lock.
+                drop(session);
+            }
             Ok(())
         })
     }

@@ -23,11 +23,36 @@ const LEAST_PATIENCE: Duration = Duration::from_secs(2);
 
 pub(super) struct Session(Arc<Shared>);
 
+/// A script.
+#[derive(Debug)]
+pub(super) struct Script {
+    text: Arc<str>,
+    /// The name under which servers know it; it is the same for all of them.
+    digest: OnceLock<String>,
+    /// A server was asked to learn it.
+    asked: AtomicBool,
+}
+
+impl Script {
+    pub(super) fn new(text: Arc<str>) -> Self {
+        Self { text, digest: OnceLock::new(), asked: AtomicBool::new(false) }
+    }
+}
+
+/// One call of a script.
+pub(super) struct Call<'a> {
+    pub(super) script: &'a Script,
+    /// What follows the script.
+    pub(super) arguments: &'a (dyn Fn() -> Vec<Vec<u8>> + Sync),
+    /// One of the keys that it touches.
+    pub(super) key: Option<String>,
+    /// The reply is wanted as it is.
+    pub(super) verbatim: bool,
+}
+
 struct Shared {
     client: Arc<dyn Client>,
-    script: Arc<str>,
-    /// The name under which servers know the script; it is the same for all of them.
-    digest: OnceLock<String>,
+    script: Arc<Script>,
     connections: Mutex<Connections>,
     /// The last link has failed, and no call has been answered since.
     failing: AtomicBool,
@@ -78,17 +103,22 @@ impl Session {
         let mut channels: HashMap<_, _> =
             asked.groups.into_keys().map(|group| (keys.channel(&group), Subject::Lease(group))).collect();
         channels.insert(keys.wake_channel(asked.candidate.incarnation), Subject::Locks);
-        Self::with(client, script, asked.announcer, channels, jobs, asked.timeout)
+        Self::with(client, Arc::new(Script::new(script)), asked.announcer, channels, jobs, asked.timeout)
     }
 
     /// Connections of their own for other commands, which listen to nothing.
-    pub(super) fn beside(client: Arc<dyn Client>, script: Arc<str>, announcer: Announcer, timeout: Duration) -> Self {
+    pub(super) fn beside(
+        client: Arc<dyn Client>,
+        script: Arc<Script>,
+        announcer: Announcer,
+        timeout: Duration,
+    ) -> Self {
         Self::with(client, script, announcer, HashMap::new(), HashMap::new(), timeout)
     }
 
     fn with(
         client: Arc<dyn Client>,
-        script: Arc<str>,
+        script: Arc<Script>,
         announcer: Announcer,
         channels: HashMap<String, Subject>,
         jobs: HashMap<GroupName, String>,
@@ -97,7 +127,6 @@ impl Session {
         Self(Arc::new(Shared {
             client,
             script,
-            digest: OnceLock::new(),
             connections: Mutex::new(Connections::None),
             failing: AtomicBool::new(false),
             announcer,
@@ -146,10 +175,22 @@ impl Session {
         read: impl FnOnce(Reply) -> Vec<Result<T, String>>,
         timeout: Duration,
     ) -> Result<Vec<Result<T, String>>, Failure> {
+        let arguments = || arguments().into_iter().map(String::into_bytes).collect();
+        let call = Call { script: &self.0.script, arguments: &arguments, key, verbatim: false };
+        self.call(call, read, timeout).await
+    }
+
+    /// The same, of another script than the session's own.
+    pub(super) async fn call<T>(
+        &self,
+        call: Call<'_>,
+        read: impl FnOnce(Reply) -> Vec<Result<T, String>>,
+        timeout: Duration,
+    ) -> Result<Vec<Result<T, String>>, Failure> {
         let until = Instant::now() + timeout;
         let open = self.connections(until).await?;
         let mut watch = Watch { shared: &self.0, open: &open, trusted: false };
-        let reply = self.call(&*open.link, arguments, key, until).await;
+        let reply = call.on(&*open.link, until).await;
         let answers = match reply {
             Ok(reply) => read(reply),
             Err(failure) => {
@@ -165,27 +206,6 @@ impl Session {
             self.0.announcer.gap();
         }
         Ok(answers)
-    }
-
-    async fn call(
-        &self,
-        link: &dyn Link,
-        arguments: &(dyn Fn() -> Vec<String> + Sync),
-        key: Option<String>,
-        until: Instant,
-    ) -> Result<Reply, Failure> {
-        let request = |name, script: &str| {
-            let mut all = vec![script.to_owned()];
-            all.extend(arguments());
-            Request { name, arguments: all, key: key.clone() }
-        };
-        if let Some(digest) = self.0.digest.get() {
-            match link.run(request("EVALSHA", digest), left(until)?).await {
-                Err(Failure::Server(error)) if is_unknown_script(&error) => {}
-                reply => return reply,
-            }
-        }
-        link.run(request("EVAL", &self.0.script), left(until)?).await
     }
 
     async fn connections(&self, until: Instant) -> Outcome {
@@ -221,6 +241,44 @@ impl Session {
             self.0.failing.store(true, Ordering::Relaxed);
         }
         opened
+    }
+}
+
+impl Call<'_> {
+    async fn on(&self, link: &dyn Link, until: Instant) -> Result<Reply, Failure> {
+        let request = |name, script: &str| {
+            let mut arguments = vec![script.as_bytes().to_vec()];
+            arguments.extend((self.arguments)());
+            Request { name, arguments, key: self.key.clone(), verbatim: self.verbatim }
+        };
+        if !self.script.asked.load(Ordering::Relaxed) {
+            self.script.load(link, until).await?;
+        }
+        if let Some(digest) = self.script.digest.get() {
+            match link.run(request("EVALSHA", digest), left(until)?).await {
+                Err(Failure::Server(error)) if is_unknown_script(&error) => {}
+                reply => return reply,
+            }
+        }
+        link.run(request("EVAL", &self.script.text), left(until)?).await
+    }
+}
+
+impl Script {
+    /// Has the server learn it, unless that or another one did.
+    async fn load(&self, link: &dyn Link, until: Instant) -> Result<(), Failure> {
+        if self.digest.get().is_some() {
+            return Ok(());
+        }
+        let request = Request::new("SCRIPT", vec!["LOAD".to_owned(), self.text.to_string()]);
+        match link.run(request, left(until)?).await {
+            Ok(Reply::Text(digest)) => drop(self.digest.set(digest)),
+            // Not permitted, or not now: then each call brings the script along.
+            Ok(_) | Err(Failure::Server(_)) => {}
+            Err(failure) => return Err(failure),
+        }
+        self.asked.store(true, Ordering::Relaxed);
+        Ok(())
     }
 }
 
@@ -261,24 +319,11 @@ impl Shared {
         let until = Instant::now() + patience;
         let link = async {
             let link = self.client.connect(patience).await?;
-            if self.digest.get().is_none() {
-                self.load_script(&*link, until).await?;
-            }
+            self.script.load(&*link, until).await?;
             Ok(link)
         };
         let (link, subscription) = tokio::try_join!(link, self.subscribe(patience))?;
         Ok(Open { link, subscription })
-    }
-
-    async fn load_script(&self, link: &dyn Link, until: Instant) -> Result<(), Failure> {
-        let arguments = vec!["LOAD".to_owned(), self.script.to_string()];
-        match link.run(Request { name: "SCRIPT", arguments, key: None }, left(until)?).await {
-            Ok(Reply::Text(digest)) => drop(self.digest.set(digest)),
-            // Not permitted, or not now: then each call brings the script along.
-            Ok(_) | Err(Failure::Server(_)) => {}
-            Err(failure) => return Err(failure),
-        }
-        Ok(())
     }
 
     async fn subscribe(

@@ -1,14 +1,18 @@
 //! The scripts by themselves, and that of leases with a rule left out on purpose, for simulations and models.
 
+mod locks;
+
 use std::collections::HashMap;
 use std::time::Duration;
 
 use super::keys::Keys;
+use super::locks::LockKeys;
 use super::script::Common;
 use super::ticks::script as ticks;
 use crate::group::GroupName;
-use crate::store::{Answer, Command, JobName, TickAnswer, TickCommand};
+use crate::store::{Answer, Command, JobName, LockAnswer, LockCommand, TickAnswer, TickCommand};
 
+pub use self::locks::LockFlaw;
 pub use super::connection::Reply;
 
 /// The script that executes a batch.
@@ -47,6 +51,21 @@ pub fn tick_answers(reply: Reply, commands: usize) -> Vec<Result<TickAnswer, Str
 pub fn job_keys(group: &GroupName, job: &JobName, prefix: &str) -> [String; 2] {
     let keys = Keys::new(prefix);
     [keys.job(group, job), keys.runs(group, job)]
+}
+
+/// The script that executes a batch of lock commands.
+pub const LOCK_TEXT: &str = super::locks::TEXT;
+
+/// What follows that script's name in a call. `prefix`: of the keys of leases, and so of the channels.
+#[must_use]
+pub fn lock_arguments(commands: &[LockCommand], lock_prefix: &str, prefix: &str) -> Vec<String> {
+    super::locks::arguments(commands, &LockKeys::new(lock_prefix), &Keys::new(prefix).wake_channels())
+}
+
+/// The answers of such a call; each is one, or an error for that command alone.
+#[must_use]
+pub fn lock_answers(reply: Reply, commands: usize) -> Vec<Result<LockAnswer, String>> {
+    super::locks::answers(reply, commands)
 }
 
 /// What a quarantine's reason means that the script calls `server`, `record` or `lease`.

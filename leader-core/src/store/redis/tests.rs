@@ -30,7 +30,7 @@ async fn link(url: &str) -> Box<dyn Link> {
 }
 
 fn request(words: &[&'static str]) -> Request {
-    Request { arguments: words[1..].iter().map(ToString::to_string).collect(), ..Request::bare(words[0]) }
+    Request::new(words[0], words[1..].iter().map(ToString::to_string).collect())
 }
 
 async fn run(link: &dyn Link, words: &[&'static str]) -> Result<Reply, Failure> {

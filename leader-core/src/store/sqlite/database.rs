@@ -11,7 +11,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavio
 use super::failure::Failure;
 use super::files::{FileId, Files, Place};
 use super::host::Host;
-use super::life::{self, Resident};
+use super::life::{self, Resident, Strangers};
 use super::locks;
 use super::row::{Suspicion, groups_of};
 use super::{schema, ticks};
@@ -26,6 +26,7 @@ pub(super) struct Database {
     locks: PathBuf,
     /// Which file it is, as the ledger tells files apart.
     identity: String,
+    strangers: Option<Strangers>,
 }
 
 /// How much a commit survives.
@@ -65,6 +66,9 @@ impl Database {
         }
         // All statements there are.
         connection.set_prepared_statement_cache_capacity(64);
+        // They stay so: otherwise SQLite prepares some of them anew whenever their parameters change, in search of a plan for
+        // these, which takes longer than to execute them.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         wait_at_most(&connection, deadline)?;
         let empty = match schema::kind(&connection)? {
             schema::Kind::Empty => true,
@@ -88,13 +92,18 @@ impl Database {
         let residents = life::census(&locks).map_err(folder)?;
         // A new file, an old copy: whoever lives by another file may hold leases that this one knows nothing of. Everybody
         // who opens it looks for himself, before his first command. Who starts at the same time uses the same file.
-        let strangers = residents.iter().any(|resident| matches!(resident, Resident::Alive(by) if *by != Some(id)));
-        if strangers && fresh == FreshStore::Wait {
+        let strangers = Strangers::among(&residents, &locks, id).filter(|_| fresh == FreshStore::Wait);
+        if strangers.is_some() {
             suspect(&mut connection, deadline)?;
         }
         tidy(&connection, residents)?;
         let files = Files::note(place, id).map_err(Failure::moved)?;
-        Ok(Self { connection, files, locks, identity })
+        Ok(Self { connection, files, locks, identity, strangers })
+    }
+
+    /// Those who may hold leases and locks by another file, the first time that this is asked.
+    pub(super) fn take_strangers(&mut self) -> Option<Strangers> {
+        self.strangers.take()
     }
 
     /// Which file it is.

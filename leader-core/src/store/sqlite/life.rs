@@ -136,6 +136,27 @@ pub(super) fn census(folder: &Path) -> io::Result<Vec<Resident>> {
     Ok(residents)
 }
 
+/// Those who live by another database than this one, which stands where theirs did.
+#[derive(Debug)]
+pub(super) struct Strangers {
+    folder: PathBuf,
+    database: FileId,
+}
+
+impl Strangers {
+    /// None, if there are none among these, who were found in `folder`.
+    pub(super) fn among(residents: &[Resident], folder: &Path, database: FileId) -> Option<Self> {
+        let strange = |resident: &Resident| matches!(resident, Resident::Alive(by) if *by != Some(database));
+        residents.iter().any(strange).then(|| Self { folder: folder.to_owned(), database })
+    }
+
+    /// Whether one of them still lives. They give up their life locks, too, when they have noticed and believe in nothing
+    /// any more.
+    pub(super) fn live(&self) -> bool {
+        census(&self.folder).map_or(true, |residents| Self::among(&residents, &self.folder, self.database).is_some())
+    }
+}
+
 fn database_in(file: &mut File) -> Option<FileId> {
     let mut text = String::new();
     file.take(100).read_to_string(&mut text).ok()?;

@@ -5,6 +5,7 @@
 
 mod queue;
 mod rows;
+mod sight;
 mod witness;
 
 use std::collections::HashMap;
@@ -13,9 +14,10 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 pub(super) use self::queue::told;
-use self::queue::{Place, Queue, Walk};
+use self::queue::{Place, Walk};
 pub(super) use self::rows::create;
 use self::rows::{Note, Seat, locks_of};
+use self::sight::see;
 pub(super) use self::witness::LockWitness;
 use super::database::{Database, Durability};
 use super::failure::Failure;
@@ -27,9 +29,9 @@ use crate::clock::BootInstant;
 use crate::error::StoreError;
 use crate::identity::Incarnation;
 use crate::lease::Term;
-use crate::store::lock::rules::{Change, Decision, Held, Seen, Tell, decide};
+use crate::store::lock::rules::{Change, Decision, Tell, decide};
 use crate::store::rules::wall_clock;
-use crate::store::{LockAnswer, LockAnswers, LockBatch, LockCommand, LockKey, LockOp};
+use crate::store::{LockAnswer, LockAnswers, LockBatch, LockCommand, LockOp};
 
 type Members = HashMap<Incarnation, Member>;
 
@@ -95,14 +97,16 @@ fn look(
                 durability = Durability::Power;
                 None
             }
-            LockOp::Acquire { .. } | LockOp::Forget => match consider(&snapshot, eyes, members, command)? {
-                Ok(Considered { decision, .. }) if decision.change == Change::Nothing => Some(Ok(decision.answer)),
-                Ok(considered) => {
-                    durability = considered.durability(durability);
-                    None
+            LockOp::Acquire { .. } | LockOp::Forget => {
+                match consider(&snapshot, eyes, members, command, Phase::Look)? {
+                    Ok(Considered { decision, .. }) if decision.change == Change::Nothing => Some(Ok(decision.answer)),
+                    Ok(considered) => {
+                        durability = considered.durability(durability);
+                        None
+                    }
+                    Err(error) => Some(Err(error)),
                 }
-                Err(error) => Some(Err(error)),
-            },
+            }
         });
     }
     Ok((answers, durability))
@@ -128,7 +132,7 @@ fn write(
     for (command, known) in batch.commands.iter().zip(known) {
         answers.push(match known {
             Some(answer) => answer.clone(),
-            None => match consider(&transaction, eyes, members, command)? {
+            None => match consider(&transaction, eyes, members, command, Phase::Write)? {
                 Ok(considered) if considered.durability(durability) != durability => return Ok(None),
                 Ok(considered) => {
                     considered.write(&transaction, eyes, &mut told)?;
@@ -161,6 +165,13 @@ fn note(members: &mut Members, command: &LockCommand, considered: &Considered<'_
     }
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// What has to be written is found out, and nothing more.
+    Look,
+    Write,
+}
+
 /// What was read, and what is to become of it.
 struct Considered<'a> {
     command: &'a LockCommand,
@@ -179,6 +190,7 @@ fn consider<'a>(
     eyes: &mut Eyes<'_>,
     members: &Members,
     command: &'a LockCommand,
+    phase: Phase,
 ) -> Result<Result<Considered<'a>, StoreError>, Failure> {
     let asker = command.owner.candidate.incarnation;
     let life = match (&command.op, members.get(&asker)) {
@@ -189,7 +201,7 @@ fn consider<'a>(
         }
         (_, None) => FileId::default(),
     };
-    match see(from, eyes, command, asker) {
+    match see(from, eyes, command, asker, phase) {
         Ok((now, seat, seen)) => {
             let decision = decide(&seen, command);
             Ok(Ok(Considered { command, now, seat, queued: seen.queued, life, decision }))
@@ -199,94 +211,6 @@ fn consider<'a>(
             Ok(Err(Failure::from(error).attempted(attempted(command))))
         }
         Err(error) => Err(error.into()),
-    }
-}
-
-fn see(
-    from: &Connection,
-    eyes: &mut Eyes<'_>,
-    command: &LockCommand,
-    asker: Incarnation,
-) -> rusqlite::Result<(BootInstant, Option<Seat>, Seen)> {
-    let (key, owner) = (&command.key, command.owner.nonce);
-    let seat = Seat::read(from, key)?;
-    let note = Note::read(from, key)?;
-    let highest = rows::highest(from)?;
-    // Read after the rows: under the writer's lock nothing changes any more, and without it nothing is decided by it.
-    let (now, wall) = (BootInstant::now(), wall_clock());
-    let held = seat.as_ref().and_then(|seat| seat.held(eyes, asker, now));
-    let Queue { queued, ahead, first_left } = match command.op {
-        // The others do not care who waits.
-        LockOp::Renew { .. } | LockOp::Complete { .. } | LockOp::Forget => Queue::default(),
-        LockOp::Acquire { .. } | LockOp::Release { .. } => match Queue::count(from, key, owner, now)? {
-            // If the lock is free, those who came before may have ended.
-            Some(queue) if held.is_some() || queue.ahead == 0 => queue,
-            _ => walk(from, eyes, key, owner, now)?,
-        },
-    };
-    let done = note.filter(|note| note.until.is_none_or(|until| wall < until)).map(|note| (note.nonce, note.token));
-    Ok((now, seat, Seen { held, queued, ahead, first_left, done, highest, wall }))
-}
-
-/// Looks at the places of a queue one by one.
-fn walk(
-    from: &Connection,
-    eyes: &mut Eyes<'_>,
-    key: &LockKey,
-    owner: u128,
-    now: BootInstant,
-) -> rusqlite::Result<Queue> {
-    let mut queue = Queue::default();
-    Place::walk(from, key, |place| {
-        let left = place.left(eyes, now);
-        if !left.is_zero() && place.nonce == owner {
-            queue.queued = true;
-            return Ok(Walk::Enough);
-        }
-        if !left.is_zero() {
-            if queue.ahead == 0 {
-                queue.first_left = left;
-            }
-            queue.ahead += 1;
-        }
-        Ok(Walk::On)
-    })?;
-    Ok(queue)
-}
-
-impl Seat {
-    /// As the rules see it: nothing, if it has run out, or its holder's end is proved.
-    fn held(&self, eyes: &mut Eyes<'_>, asker: Incarnation, now: BootInstant) -> Option<Held> {
-        let left = if self.host.clock == Host::this().clock {
-            eyes.locks.forget(self.nonce);
-            self.until.saturating_since(now)
-        } else {
-            // Another clock's instants say nothing here. But who has not renewed for a whole ttl of its own believes no more.
-            eyes.locks.seen(self.nonce, self.version, now).saturating_add(self.ttl).saturating_since(now)
-        };
-        if left.is_zero() {
-            return None;
-        }
-        if self.incarnation != asker && eyes.witness.has_ended(self.incarnation, &self.host.boot, self.life) {
-            return None;
-        }
-        Some(Held { nonce: self.nonce, instance: self.instance.clone(), token: self.token, left })
-    }
-}
-
-impl Place {
-    /// Nothing, if its owner's end is proved.
-    fn left(&self, eyes: &mut Eyes<'_>, now: BootInstant) -> Duration {
-        let left = if self.host.clock == Host::this().clock {
-            self.until.saturating_since(now)
-        } else {
-            // Who waits there asks again and again, and each time changes its place.
-            eyes.locks.seen(self.nonce, self.until.as_nanos(), now).saturating_add(self.life).saturating_since(now)
-        };
-        let ended = !left.is_zero()
-            && !eyes.own.contains(&self.incarnation)
-            && eyes.witness.has_ended(self.incarnation, &self.host.boot, self.life_lock);
-        if ended { Duration::ZERO } else { left }
     }
 }
 

@@ -61,7 +61,7 @@ use crate::identity::Incarnation;
 ///   then count as claimed. It is known by its inode and time of creation, so put it there by a rename, or by a copy after the
 ///   old one was removed; one that is written *over* the old file is taken for it.
 /// - A file that was created or put in place while instances live by another one, which stood here before, is trusted after
-///   one ttl: they may still lead. (Not if the folder of locks was removed with it: then stop all instances first.)
+///   one ttl: they may still lead, or hold a lock. (Not if the folder of locks was removed with it: then stop all instances first.)
 /// - A full disk passes by itself when there is room again. A file that is read-only, replaced, damaged, another
 ///   application's or a newer version's is a permanent error.
 /// - A process that is stopped (`SIGSTOP`) inside a transaction stops all writers of the file until it goes on or dies.

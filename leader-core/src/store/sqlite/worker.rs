@@ -223,7 +223,7 @@ impl Worker {
         let open = match &mut self.open {
             Some(open) => open,
             None => {
-                let database = Database::open(&self.path, self.fresh, deadline)?;
+                let mut database = Database::open(&self.path, self.fresh, deadline)?;
                 let locks = database.locks().to_owned();
                 let (to_self, rung) = (self.to_self.clone(), Arc::new(AtomicBool::new(false)));
                 let heard = Arc::clone(&rung);
@@ -233,7 +233,8 @@ impl Worker {
                     }
                 });
                 let witness = Witness::new(locks, self.to_self.clone());
-                self.open.insert(Open { database, witness, lock_witness: LockWitness::default(), doorbell, rung })
+                let lock_witness = LockWitness::new(database.take_strangers(), BootInstant::now());
+                self.open.insert(Open { database, witness, lock_witness, doorbell, rung })
             }
         };
         let locks = open.database.locks();

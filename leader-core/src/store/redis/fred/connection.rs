@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use ::fred::bytes::Bytes;
 use ::fred::clients::Client;
 use ::fred::interfaces::{ClientLike, EventInterface, PubsubInterface};
 use ::fred::types::{ClusterHash, CustomCommand, Message, Resp3Frame, Value};
@@ -113,7 +114,7 @@ impl Connection {
         let mut call = Call::begin(self);
         let slot = request.key.map_or(ClusterHash::Random, |key| ClusterHash::Custom(redis_keyslot(key.as_bytes())));
         let command = CustomCommand::new_static(request.name, slot, false);
-        let arguments: Vec<Value> = request.arguments.into_iter().map(Value::from).collect();
+        let arguments: Vec<Value> = request.arguments.into_iter().map(|bytes| Bytes::from(bytes).into()).collect();
         let client = self.client.with_options(&settings::options(timeout));
         let answer = tokio::select! {
             biased;
@@ -217,4 +218,17 @@ pub(super) fn reply(frame: Resp3Frame) -> Result<Reply, Failure> {
         // Version 2 of the protocol, which was asked for, has no others.
         _ => return Err(Failure::Unreachable("an answer of a kind that does not exist".to_owned())),
     })
+}
+
+/// The same, with its strings as they are, and the errors inside of it.
+pub(super) fn verbatim(frame: Resp3Frame) -> Result<Reply, Failure> {
+    let inside = |frame| match frame {
+        Resp3Frame::SimpleError { data, .. } => Ok(Reply::Error(data.to_string())),
+        frame => verbatim(frame),
+    };
+    match frame {
+        Resp3Frame::BlobString { data, .. } => Ok(Reply::Bytes(data.into())),
+        Resp3Frame::Array { data, .. } => Ok(Reply::List(data.into_iter().map(inside).collect::<Result<_, _>>()?)),
+        frame => reply(frame),
+    }
 }

@@ -1,11 +1,7 @@
 //! The names of a lock's keys.
 
-use std::sync::LazyLock;
-
+use super::super::slot;
 use crate::store::LockKey;
-
-/// The slots of a cluster.
-const SLOTS: u16 = 16_384;
 
 /// What the names begin with.
 #[derive(Debug, Clone)]
@@ -35,12 +31,12 @@ impl LockKeys {
     /// brace.
     pub(in crate::store::redis) fn names(&self, key: &LockKey) -> Names {
         let lock = format!("{}{key}", self.prefix);
-        let beside = match tag(&lock) {
+        let beside = match slot::tag(lock.as_bytes()) {
             // What the slot of the lock is computed from.
-            Some(tag) => format!("{{{tag}}}:{lock}"),
+            Some(tag) => format!("{{{}}}:{lock}", &lock[tag]),
             None if !lock.contains('}') => format!("{{{lock}}}"),
             // In braces it would end too early.
-            None => format!("{{{}}}:{lock}", TAGS[usize::from(slot(lock.as_bytes()))]),
+            None => format!("{{{}}}:{lock}", slot::number_beside(lock.as_bytes())),
         };
         Names {
             queue: format!("{beside}:queue"),
@@ -57,42 +53,6 @@ impl LockKeys {
     }
 }
 
-/// What stands between the first opening brace and the next closing one, unless that is nothing.
-fn tag(name: &str) -> Option<&str> {
-    let (_, rest) = name.split_once('{')?;
-    let (tag, _) = rest.split_once('}')?;
-    (!tag.is_empty()).then_some(tag)
-}
-
-/// The slot of a name without a tag.
-fn slot(name: &[u8]) -> u16 {
-    let mut crc = 0_u16;
-    for byte in name {
-        crc ^= u16::from(*byte) << 8;
-        for _ in 0..8 {
-            crc = if crc & 0x8000 == 0 { crc << 1 } else { crc << 1 ^ 0x1021 };
-        }
-    }
-    crc % SLOTS
-}
-
-/// For each slot the smallest number that is in it.
-static TAGS: LazyLock<Vec<u32>> = LazyLock::new(|| {
-    let mut tags = vec![None; usize::from(SLOTS)];
-    let mut missing = SLOTS;
-    for number in 0_u32.. {
-        let free = &mut tags[usize::from(slot(number.to_string().as_bytes()))];
-        if free.is_none() {
-            *free = Some(number);
-            missing -= 1;
-            if missing == 0 {
-                break;
-            }
-        }
-    }
-    tags.into_iter().flatten().collect()
-});
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,9 +61,8 @@ mod tests {
         LockKeys::new("_lock:").names(&LockKey::new(key).unwrap())
     }
 
-    /// As a cluster does it.
     fn slot_of(name: &str) -> u16 {
-        slot(tag(name).unwrap_or(name).as_bytes())
+        slot::of(name.as_bytes())
     }
 
     #[test]
@@ -113,14 +72,6 @@ mod tests {
         assert_eq!(names.queue, "{_lock:billing:charge-run}:queue");
         assert_eq!(names.waiting, "{_lock:billing:charge-run}:waiting");
         assert_eq!(names.done, "{_lock:billing:charge-run}:done");
-    }
-
-    #[test]
-    fn slots_are_those_of_the_specification() {
-        assert_eq!(slot(b"123456789"), 0x31c3);
-        assert_eq!((slot_of("foo"), slot_of("{user1000}.following")), (12182, slot_of("{user1000}.followers")));
-        assert_eq!(slot_of("foo{}{bar}"), slot(b"foo{}{bar}"));
-        assert_eq!(slot_of("foo{{bar}}zap"), slot(b"{bar"));
     }
 
     #[test]
@@ -156,11 +107,5 @@ mod tests {
                 assert!(all.insert(name.clone()), "{name} is there twice");
             }
         }
-    }
-
-    #[test]
-    fn there_is_a_number_for_each_slot() {
-        assert_eq!(TAGS.len(), usize::from(SLOTS));
-        assert!(TAGS.iter().enumerate().all(|(n, tag)| usize::from(slot(tag.to_string().as_bytes())) == n));
     }
 }

@@ -21,7 +21,7 @@ const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// What follows the script in a call: the number of keys, the keys, and the arguments that the script reads. `channels`: what
 /// the channels begin with that electors listen to.
-pub(super) fn arguments(commands: &[LockCommand], keys: &LockKeys, channels: &str) -> Vec<String> {
+pub(in crate::store::redis) fn arguments(commands: &[LockCommand], keys: &LockKeys, channels: &str) -> Vec<String> {
     let mut all = Vec::with_capacity(2 + 14 * commands.len());
     all.push((4 * commands.len()).to_string());
     for command in commands {
@@ -59,7 +59,7 @@ pub(super) fn arguments(commands: &[LockCommand], keys: &LockKeys, channels: &st
 const MS: Duration = Duration::from_millis(1);
 
 /// The answers of a call; each is one, or what went wrong with that command alone.
-pub(super) fn answers(reply: Reply, commands: usize) -> Vec<Result<LockAnswer, String>> {
+pub(in crate::store::redis) fn answers(reply: Reply, commands: usize) -> Vec<Result<LockAnswer, String>> {
     let strange = || Err("the script's answer is none of ours".to_owned());
     match reply {
         Reply::List(answers) if answers.len() == commands => {

@@ -21,7 +21,7 @@ end
 local function acquire(command)
   local lock = read(command)
   if command.once and redis.call('EXISTS', command.done) == 1 then
-    leave(command, lock)
+    leave(command)
     return {'done'}
   end
   local queued = tidy(command)
@@ -54,6 +54,7 @@ local function acquire(command)
     remove(command, command.member)
   end
   -- Once more: the first may have been told when it could not hear, or may have ended.
-  if not lock.value then tell(command, 0) end
+  -- And who was first makes room.
+  if not lock.value or (rank == 0 and command.place <= 0) then tell(command, 1) end
   return {'busy', lock.id or '', lock.token or '', left, ahead}
 end

@@ -3,8 +3,8 @@
 --
 -- A lock is a string that expires: token, nonce, ttl and instance id of its owner, with colons between. Other implementations
 -- look only whether it is there, and so do we at theirs. Those who wait stand in two sorted sets, one by arrival and one by
--- the instant at which their place ends; the members are nonce and incarnation. Instants are milliseconds of this server's
--- clock.
+-- the instant at which their place ends; the members are nonce and channel, on which its elector listens. Instants are
+-- milliseconds of this server's clock.
 
 local WIDTH = 10
 -- Above it not every whole number can be told from the next one.
@@ -14,6 +14,8 @@ local MOST = 9007199254740991
 local LONGEST_PLACE = 10000
 -- So long last the places of an elector for which nobody listens, unless it asks again.
 local UNHEARD = 1500
+-- Of all who wait so many are told at once; the others ask by themselves within a second.
+local MANY = 1000
 
 local channels = ARGV[1]
 
@@ -88,38 +90,43 @@ local function tidy(command)
   return redis.call('ZCARD', command.queue)
 end
 
--- Nobody listens for this elector: it has ended, or hears nothing for now. In the first case its places are not to keep others
--- waiting; in the second it asks by itself within a second, and keeps them.
-local function end_soon(command, elector)
+-- Nobody listens to this channel: its elector has ended, or hears nothing for now. In the first case its places are not to keep
+-- others waiting; in the second it asks by itself within a second, and keeps them.
+local function end_soon(command, channel)
   local soon = text(now + UNHEARD)
   for _, member in ipairs(redis.call('ZRANGE', command.waiting, '(' .. soon, '+inf', 'BYSCORE')) do
-    if string.sub(member, -#elector) == elector then redis.pcall('ZADD', command.waiting, 'XX', soon, member) end
+    if string.sub(member, -#channel) == channel then redis.pcall('ZADD', command.waiting, 'XX', soon, member) end
   end
 end
 
--- Tells the first who waits, or all, that it is worth asking again. Where that is not permitted they ask by themselves.
-local function tell(command, last)
-  for _, member in ipairs(redis.call('ZRANGE', command.queue, 0, last)) do
-    local nonce, elector = string.match(member, '^(%x+):(%x+)$')
-    if nonce and redis.pcall('PUBLISH', channels .. elector, nonce) == 0 then end_soon(command, elector) end
+-- Tells the first who waits, or many, that it is worth asking again. Where that is not permitted they ask by themselves.
+local function tell(command, most)
+  for _, member in ipairs(redis.call('ZRANGE', command.queue, 0, most - 1)) do
+    local nonce, channel = string.match(member, '^(%x+):(.+)$')
+    if nonce and redis.pcall('PUBLISH', channel, nonce) == 0 then
+      -- Once for all places of an elector: a queue may be long.
+      local ends = tonumber(redis.call('ZSCORE', command.waiting, member))
+      if ends and ends > now + UNHEARD then end_soon(command, channel) end
+    end
   end
 end
 
--- The asker's place ends. Who was first in the queue of a free lock makes room for the next.
-local function leave(command, lock)
+-- The asker's place ends. Who was first makes room for the next, also while the lock is held: whoever is first has to be there
+-- at the instant at which it ends by itself.
+local function leave(command)
   local rank = tidy(command) > 0 and redis.call('ZRANK', command.queue, command.member)
   if not rank then return end
   remove(command, command.member)
-  if rank == 0 and not lock.value then tell(command, 0) end
+  if rank == 0 then tell(command, 1) end
 end
 
--- The lock is free: it is told to the first who waits, or to all. It is free all the same if the queue cannot be read.
-local function free(command, last)
+-- The lock is free: it is told to the first who waits, or to many. It is free all the same if the queue cannot be read.
+local function free(command, most)
   redis.call('DEL', command.lock)
   pcall(function()
     if tidy(command) > 0 then
       remove(command, command.member)
-      tell(command, last)
+      tell(command, most)
     end
   end)
 end

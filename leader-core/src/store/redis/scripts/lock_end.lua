@@ -10,10 +10,10 @@ end
 local function release(command)
   local lock = read(command)
   if lock.nonce == command.nonce and (command.token == '' or lock.token == command.token) then
-    free(command, 0)
+    free(command, 1)
     return {'released'}
   end
-  if command.token == '' then leave(command, lock) end
+  if command.token == '' then leave(command) end
   return {'not held'}
 end
 
@@ -30,7 +30,7 @@ local function complete(command)
   else
     redis.call('SET', command.done, by, 'PX', command.keep)
   end
-  free(command, -1)
+  free(command, MANY)
   return {'completed'}
 end
 
@@ -44,7 +44,7 @@ for i = 1, #KEYS / 4 do
   local k, a = (i - 1) * 4, 1 + (i - 1) * WIDTH
   local command = {
     lock = KEYS[k + 1], queue = KEYS[k + 2], waiting = KEYS[k + 3], done = KEYS[k + 4],
-    nonce = ARGV[a + 2], member = ARGV[a + 2] .. ':' .. ARGV[a + 3], id = ARGV[a + 4], ttl = tonumber(ARGV[a + 5]),
+    nonce = ARGV[a + 2], member = ARGV[a + 2] .. ':' .. channels .. ARGV[a + 3], id = ARGV[a + 4], ttl = tonumber(ARGV[a + 5]),
     floor = tonumber(ARGV[a + 6]) or 0, token = ARGV[a + 7], place = tonumber(ARGV[a + 8]) or 0, once = ARGV[a + 9] == '1',
     keep = ARGV[a + 10],
   }

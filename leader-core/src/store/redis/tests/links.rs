@@ -17,7 +17,7 @@ const OVERFLOWING: usize = 32 << 20;
 const FILLING: usize = 1 << 20;
 
 fn of_size(size: usize) -> Request {
-    Request { arguments: vec!["x".repeat(size)], ..Request::bare("ECHO") }
+    Request::new("ECHO", vec!["x".repeat(size)])
 }
 
 #[tokio::test]
@@ -83,7 +83,7 @@ async fn many_calls_share_a_link_and_each_gets_its_own_reply() {
         let link = Arc::clone(&link);
         calls.spawn(async move {
             let n = format!("{n}");
-            let reply = link.run(Request { arguments: vec![n.clone()], ..Request::bare("ECHO") }, AMPLE).await;
+            let reply = link.run(Request::new("ECHO", vec![n.clone()]), AMPLE).await;
             assert_eq!(reply.unwrap(), Reply::Text(n));
         });
     }

@@ -2,6 +2,7 @@
 
 mod beside_memory;
 mod electors;
+mod queue;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -153,46 +154,6 @@ async fn nothing_is_kept_of_locks_and_queues_that_nobody_ends() {
 }
 
 #[tokio::test]
-async fn only_the_first_who_waits_is_told_of_a_release() {
-    let Some(server) = Server::start(&[]) else { return };
-    let (mut a, mut b) = (Party::join(store(&server), "a").await, Party::join(store(&server), "b").await);
-    let (holder, first, second) = (a.owner(), b.owner(), a.owner());
-    let token = a.win(&holder, "k").await;
-    b.busy(&first, "k", Some(PLACE)).await;
-    a.busy(&second, "k", Some(PLACE)).await;
-    a.ask(&holder, "k", LockOp::Release { token: Some(token) }).await;
-    assert_eq!(b.told().await, first.nonce);
-    b.win(&first, "k").await;
-    b.ask(&first, "k", LockOp::Release { token: None }).await;
-    assert_eq!(a.told().await, second.nonce, "and of no other one before");
-}
-
-#[tokio::test]
-async fn those_of_an_elector_that_has_ended_do_not_keep_others_waiting_for_long() {
-    let Some(server) = Server::start(&[]) else { return };
-    let long = 10 * PLACE;
-    let (a, b) = (Party::join(store(&server), "a").await, Party::join(store(&server), "b").await);
-    let (holder, lives) = (a.owner(), a.owner());
-    let token = a.win(&holder, "k").await;
-    for gone in [b.owner(), b.owner()] {
-        b.busy(&gone, "k", Some(long)).await;
-    }
-    a.busy(&lives, "k", Some(long)).await;
-    // As a process ends: nothing is given back.
-    b.store.disconnect(b.candidate.incarnation).await.unwrap();
-    while server.ask(&["PUBSUB", "CHANNELS", &format!("leader:wake:{}", b.candidate.incarnation)])
-        != Reply::List(vec![])
-    {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    a.ask(&holder, "k", LockOp::Release { token: Some(token) }).await;
-    let busy = a.busy(&lives, "k", Some(long)).await;
-    assert!(busy.ahead == 2 && busy.remaining <= Duration::from_millis(1_500), "{busy:?}");
-    tokio::time::sleep(busy.remaining).await;
-    a.win(&lives, "k").await;
-}
-
-#[tokio::test]
 async fn what_is_not_to_be_told_is_released_all_the_same() {
     let rules = ["--user", "default", "on", "nopass", "~*", "+@all", "-publish", "resetchannels", "&leader:*"];
     let Some(server) = Server::start(&rules) else { return };
@@ -266,40 +227,6 @@ async fn a_lock_without_an_end_gets_one_if_it_is_ours() {
     server.ask(&["SET", "_lock:other", "theirs"]);
     assert_eq!(party.busy(&party.owner(), "other", None).await.remaining, TTL);
     assert_eq!(pttl(&server, "_lock:other"), -1);
-}
-
-#[tokio::test]
-async fn places_that_a_clock_set_back_would_make_last_are_cut() {
-    let Some(server) = Server::start(&[]) else { return };
-    let party = Party::join(store(&server), "a").await;
-    let (held, gone, waits) = (party.owner(), party.owner(), party.owner());
-    party.win(&held, "k").await;
-    party.busy(&gone, "k", Some(PLACE)).await;
-    let member = format!("{:032x}:{}", gone.nonce, party.candidate.incarnation);
-    server.ask(&["ZADD", "{_lock:k}:waiting", "XX", "99999999999999", &member]);
-    server.ask(&["PEXPIRE", "{_lock:k}:waiting", "9000000"]);
-    party.ask(&held, "k", LockOp::Release { token: None }).await;
-    let busy = party.busy(&waits, "k", Some(PLACE)).await;
-    assert!(busy.ahead == 1 && busy.remaining <= Duration::from_secs(10), "{busy:?}");
-    assert!(pttl(&server, "{_lock:k}:waiting") <= 10_000);
-}
-
-#[tokio::test]
-async fn a_place_whose_end_is_not_known_any_more_is_none() {
-    let Some(server) = Server::start(&[]) else { return };
-    for evicted in ["{_lock:k}:waiting", "{_lock:k}:queue"] {
-        let party = Party::join(store(&server), "a").await;
-        let (held, first, second) = (party.owner(), party.owner(), party.owner());
-        party.win(&held, "k").await;
-        party.busy(&first, "k", Some(PLACE)).await;
-        server.ask(&["DEL", evicted]);
-        let busy = party.busy(&second, "k", Some(PLACE)).await;
-        assert_eq!(busy.ahead, 0, "without {evicted}");
-        assert_eq!(party.busy(&first, "k", Some(PLACE)).await.ahead, 1);
-        party.ask(&held, "k", LockOp::Release { token: None }).await;
-        party.win(&second, "k").await;
-        server.ask(&["FLUSHALL"]);
-    }
 }
 
 #[tokio::test]

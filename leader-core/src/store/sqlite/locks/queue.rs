@@ -11,6 +11,7 @@ use super::rows::{digits, nonce};
 use crate::clock::BootInstant;
 use crate::identity::Incarnation;
 use crate::store::LockKey;
+use crate::store::lock::rules::COUNTED;
 
 /// Where one who waits stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,13 +122,15 @@ impl Queue {
             .query_row(params![digits(owner), key.as_str(), at], |row| row.get(0))
             .optional()?;
         let mut count = from.prepare_cached(
-            "SELECT count(*) FILTER (WHERE until_ns > ?3), count(*) FILTER (WHERE clock <> ?4),
+            "SELECT count(*), count(*) FILTER (WHERE clock <> ?4),
                     (SELECT until_ns FROM lock_place WHERE key = ?1 AND until_ns > ?3 ORDER BY place LIMIT 1)
-             FROM lock_place WHERE key = ?1 AND place < ?2",
+             FROM (SELECT clock FROM lock_place WHERE key = ?1 AND place < ?2 AND (until_ns > ?3 OR clock <> ?4)
+                   ORDER BY place LIMIT ?5)",
         )?;
         let here = &Host::this().clock;
         let before = own.unwrap_or(i64::MAX);
-        let (ahead, strangers, first) = count.query_row(params![key.as_str(), before, at, here], |row| {
+        let values = params![key.as_str(), before, at, here, COUNTED as u32];
+        let (ahead, strangers, first) = count.query_row(values, |row| {
             Ok((row.get::<_, u32>(0)?, row.get::<_, u32>(1)?, row.get::<_, Option<i64>>(2)?))
         })?;
         let first = BootInstant::from_nanos(first.and_then(|at| u64::try_from(at).ok()).unwrap_or_default());
@@ -159,7 +162,7 @@ pub(super) fn awaited_by(from: &Connection, elector: Incarnation) -> rusqlite::R
 
 /// The nonces of those who were told, and have not asked since.
 pub(in crate::store::sqlite) fn told(from: &Connection, elector: Incarnation) -> rusqlite::Result<Vec<u128>> {
-    let mut select = from.prepare_cached("SELECT nonce FROM lock_place WHERE told AND incarnation = ?1")?;
+    let mut select = from.prepare_cached("SELECT nonce FROM lock_place WHERE incarnation = ?1 AND told = 1")?;
     select.query_map([elector.to_string()], |row| nonce(row, 0))?.collect()
 }
 

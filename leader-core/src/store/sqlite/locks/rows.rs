@@ -59,6 +59,7 @@ pub(in crate::store::sqlite) fn create(db: &Connection) -> rusqlite::Result<()> 
             token INTEGER NOT NULL,
             until_us INTEGER
          ) STRICT, WITHOUT ROWID;
+         CREATE INDEX IF NOT EXISTS lock_done_by_end ON lock_done (until_us) WHERE until_us IS NOT NULL;
          CREATE TABLE IF NOT EXISTS lock_token (highest INTEGER NOT NULL) STRICT;",
     )
 }
@@ -195,8 +196,10 @@ pub(super) fn raise(to: &Connection, token: Term) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Removes locks, places and notes that have ended and that nobody asks for again.
+/// Removes locks, places and notes that have ended and that nobody asks for again; a few, so that nobody waits for it. If there
+/// are more, the next sweep comes soon.
 pub(super) fn sweep(to: &Connection, witness: &mut LockWitness, now: BootInstant, wall: Term) -> rusqlite::Result<()> {
+    let mut most = 0;
     let clock = &Host::this().clock;
     for table in ["lock", "lock_place"] {
         // Those of another clock are watched for a while, by whatever they show of their last change.
@@ -220,10 +223,15 @@ pub(super) fn sweep(to: &Connection, witness: &mut LockWitness, now: BootInstant
             "DELETE FROM {table} WHERE {which} IN
                 (SELECT {columns} FROM {table} WHERE clock = ?1 AND until_ns <= ?2 LIMIT {AT_ONCE})"
         );
-        to.prepare_cached(&ended)?.execute(params![clock, integer(now.as_nanos())])?;
+        most = most.max(to.prepare_cached(&ended)?.execute(params![clock, integer(now.as_nanos())])?);
     }
-    to.prepare_cached("DELETE FROM lock_done WHERE until_us <= ?1")?.execute([integer(wall.get())])?;
+    let ended =
+        format!("DELETE FROM lock_done WHERE key IN (SELECT key FROM lock_done WHERE until_us <= ?1 LIMIT {AT_ONCE})");
+    most = most.max(to.prepare_cached(&ended)?.execute([integer(wall.get())])?);
     witness.forget_all_but(now);
+    if most == AT_ONCE as usize {
+        witness.sweep_soon();
+    }
     Ok(())
 }
 
@@ -289,6 +297,30 @@ mod tests {
             raise(&db, Term::new(token)).unwrap();
             assert_eq!(super::highest(&db).unwrap(), Term::new(highest));
         }
+    }
+
+    #[test]
+    fn if_very_much_has_ended_it_is_swept_soon() {
+        let (db, here) = (db(), Host::this().clock.clone());
+        for n in 0..500 {
+            let key = key(&format!("k{n}"));
+            Note { nonce: 1, token: Term::new(1), until: Some(Term::new(9)) }.write(&db, &key).unwrap();
+            seat(&here, 9).write(&db, &key).unwrap();
+        }
+        let (mut witness, now) = (LockWitness::default(), BootInstant::from_nanos(10));
+        let mut sweeps = 0;
+        while witness.is_to_sweep(now, Duration::from_secs(1)) {
+            sweep(&db, &mut witness, now, Term::new(10)).unwrap();
+            sweeps += 1;
+        }
+        assert_eq!(sweeps, 3);
+        for table in ["lock", "lock_done"] {
+            let left: u32 = db.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap();
+            assert_eq!(left, 0);
+        }
+        let plan = "EXPLAIN QUERY PLAN SELECT key FROM lock_done WHERE until_us <= 1 LIMIT 1";
+        let plan: String = db.query_row(plan, [], |row| row.get(3)).unwrap();
+        assert!(plan.contains("lock_done_by_end"), "notes that are kept for ever are not walked over: {plan}");
     }
 
     #[test]

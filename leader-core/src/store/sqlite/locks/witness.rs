@@ -1,8 +1,9 @@
-//! What this process has seen of the locks of other clocks: since when they have stood unchanged.
+//! What this process has seen of the locks of other clocks, and of those who may hold locks by another file.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
+use super::super::life::Strangers;
 use crate::clock::BootInstant;
 
 /// The longest that anything is watched: no lock lasts longer, and no place does.
@@ -13,9 +14,27 @@ pub(in crate::store::sqlite) struct LockWitness {
     /// By whatever shows its last change.
     seen: HashMap<(&'static str, u128), (u64, BootInstant, BootInstant)>,
     swept: Option<BootInstant>,
+    /// Those who lived by another file when this process opened this one, and when that was.
+    strangers: Option<(Strangers, BootInstant)>,
 }
 
 impl LockWitness {
+    pub(in crate::store::sqlite) fn new(strangers: Option<Strangers>, now: BootInstant) -> Self {
+        Self { strangers: strangers.map(|strangers| (strangers, now)), ..Self::default() }
+    }
+
+    /// How long locks that another file holds may still be believed in. Whoever lived by it has found out since that it is
+    /// not the one any more, or believes for no longer than it asked for, which was before this file was opened.
+    pub(super) fn closed(&mut self, ttl: Duration, now: BootInstant) -> Duration {
+        let Some((strangers, since)) = &self.strangers else { return Duration::ZERO };
+        let left = since.saturating_add(ttl).saturating_since(now);
+        if !left.is_zero() && !strangers.live() {
+            self.strangers = None;
+            return Duration::ZERO;
+        }
+        left
+    }
+
     /// Since when what this owner wrote has stood as it is, as far as this process has seen.
     pub(super) fn seen(&mut self, nonce: u128, change: u64, now: BootInstant) -> BootInstant {
         self.seen_in("", nonce, change, now)
@@ -47,6 +66,11 @@ impl LockWitness {
     /// Keeps only what was looked at lately.
     pub(super) fn forget_all_but(&mut self, now: BootInstant) {
         self.seen.retain(|_, (_, _, last)| now.saturating_since(*last) <= LONGEST);
+    }
+
+    /// There is more to sweep.
+    pub(super) fn sweep_soon(&mut self) {
+        self.swept = None;
     }
 
     /// Whether it is so long since the last time that this was answered with yes.

@@ -46,9 +46,12 @@ impl Suite<'_> {
         holder.win(&key).await;
         first.is_busy(&key, Some(PLACE)).await;
         Asker::as_owner(&c, &second).is_busy(&key, Some(PLACE)).await;
-        holder.release(&key, None).await;
+        // The lock is held all the time: who is first now has to know, to be there when it ends by itself.
         let left = first.release(&key, None).await;
         promised!(left == LockAnswer::NotHeld, "who waits holds nothing", "{left:?}");
+        c.hears_of_lock(second.nonce).await;
+        Asker::as_owner(&c, &second).is_busy(&key, Some(PLACE)).await;
+        holder.release(&key, None).await;
         c.hears_of_lock(second.nonce).await;
         let next = Asker { party: &c, owner: second };
         next.win(&key).await;

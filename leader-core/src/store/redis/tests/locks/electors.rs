@@ -68,14 +68,15 @@ async fn what_was_given_up_while_the_server_stood_still_is_free_when_it_goes_on(
 
 #[tokio::test]
 async fn a_lock_outlasts_a_short_stall_and_is_lost_with_the_servers_memory() {
+    const LOCK: Duration = Duration::from_secs(15);
     let Some(mut server) = Server::start(&[]) else { return };
     let elector = start(&server).await;
-    let guard = elector.lock("k").ttl(Duration::from_secs(15)).acquire().await.unwrap();
+    let guard = elector.lock("k").ttl(LOCK).acquire().await.unwrap();
     let before = guard.deadline();
-    // Over the time of its first renewal.
-    tokio::time::sleep(Duration::from_secs(4)).await;
     server.stop();
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    // It is renewed after a third, and a call has a second.
+    until("a renewal has failed", || guard.remaining() < LOCK * 2 / 3 - Duration::from_secs(1)).await;
+    assert!(guard.is_held());
     server.resume();
     until("it is renewed", || guard.deadline() > before).await;
     server.restart();

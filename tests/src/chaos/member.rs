@@ -1,0 +1,275 @@
+//! One process of a chaos: an elector whose tasks take locks, work under them, and give them back.
+//!
+//! A body counts as running at an instant only if that is certain. Each step notes when the library was given the processor
+//! before it let the step begin: the library has looked at the lock since then, so the process that was stopped in between
+//! is not accused of what no lock can prevent. A body that begins notes the time itself, later than all that let it.
+
+use std::future::Future;
+use std::io::BufRead;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use leader_core::store::RedisStore;
+use leader_core::testing::election::KnownBad;
+use leader_core::{Config, Elector, LockError};
+use serde::{Deserialize, Serialize};
+
+use super::log::{How, Line, Log, nanos, now_ns, watch_stalls};
+use super::once;
+use super::settings::Bad;
+use crate::sim::rng::Rng;
+
+/// How long one waits who must get the lock: far longer than it takes.
+pub const PATIENT: Duration = Duration::from_secs(60);
+/// The elector's own ttl: its lease is not what is tested.
+const ELECTOR_TTL: Duration = Duration::from_secs(5);
+/// Between two steps of a body.
+const STEP: Duration = Duration::from_micros(700);
+
+/// The one argument of a member, as JSON.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Options {
+    /// Its name.
+    pub label: String,
+    /// The store's URL.
+    pub store: String,
+    /// What the keys of locks begin with in a Redis server.
+    pub lock_prefix: String,
+    /// How long a lock outlives its holder.
+    pub ttl: Duration,
+    /// How long a call of the store may take.
+    pub operation_timeout: Duration,
+    /// Time from a failure to the next attempt.
+    pub retry: Duration,
+    /// What it does.
+    pub work: Work,
+    /// A rule that it breaks.
+    pub bad: Option<Bad>,
+    /// Where it logs.
+    pub log: PathBuf,
+}
+
+/// What a member does.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Work {
+    /// Takes locks, until it is told to finish.
+    Locks {
+        /// So many different ones.
+        keys: usize,
+        /// In so many tasks.
+        tasks: usize,
+        /// Chooses which, and how long.
+        seed: u64,
+    },
+    /// Does what is to be done once, and ends.
+    Once(once::Errand),
+}
+
+/// Runs the member that `options` describe. It finishes when its standard input says so, or ends.
+///
+/// # Errors
+/// Says why it cannot run.
+pub fn run(options: &str) -> Result<(), Box<dyn std::error::Error>> {
+    let options: Options = serde_json::from_str(options)?;
+    // A parent that is killed closes our input, but a process that is stopped would not read that.
+    #[cfg(target_os = "linux")]
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+    tracing_subscriber::fmt().with_max_level(tracing::Level::INFO).with_ansi(false).init();
+    let log = Log::open(&options.log)?;
+    let stalls = log.clone();
+    watch_stalls(move |stall| {
+        stall.into_iter().for_each(|(from_ns, to_ns)| stalls.add(&Line::Stalled { from_ns, to_ns }));
+        true
+    });
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build()?;
+    let finishing = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&finishing);
+    std::thread::Builder::new().name("input".to_owned()).spawn(move || {
+        // Whatever it says.
+        let _ = std::io::stdin().lock().read_line(&mut String::new());
+        told.store(true, Ordering::SeqCst);
+    })?;
+    runtime.block_on(async {
+        let elector = start(&options).await?;
+        log.add(&Line::Started { at_ns: now_ns() });
+        match options.work.clone() {
+            Work::Locks { keys, tasks, seed } => {
+                let member = Arc::new(Member { elector: elector.clone(), options, log, finishing, attempts: 0.into() });
+                lock_and_unlock(&member, keys, tasks, seed).await?;
+            }
+            Work::Once(errand) => {
+                // All begin at once, when all are there.
+                while !finishing.load(Ordering::SeqCst) {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+                once::run(&elector, &options, errand, &log).await?;
+            }
+        }
+        elector.shutdown(ELECTOR_TTL).await?;
+        Ok(())
+    })
+}
+
+async fn start(options: &Options) -> Result<Elector, Box<dyn std::error::Error>> {
+    let mut config = match options.bad.and_then(Bad::flaw) {
+        // A flaw is of the script for Redis.
+        Some(flaw) if options.store.starts_with("redis") => {
+            let store = RedisStore::new(&options.store)?.lock_prefix(&options.lock_prefix)?;
+            Config::with_store(store.with_lock_flaw(flaw))
+        }
+        _ => Config::new(&options.store).lock_prefix(&options.lock_prefix),
+    };
+    // No lease of a group is taken: nothing is left in the server.
+    config = config.instance_id(format!("{}-{}", options.label, std::process::id())).ttl(ELECTOR_TTL).observe_only();
+    config = config.operation_timeout(options.operation_timeout).retry(options.retry);
+    Ok(Elector::start(config).await?)
+}
+
+struct Member {
+    elector: Elector,
+    options: Options,
+    log: Log,
+    finishing: Arc<AtomicBool>,
+    attempts: AtomicU64,
+}
+
+/// Until it is told to finish; then once more each lock, which must be had.
+async fn lock_and_unlock(
+    member: &Arc<Member>,
+    keys: usize,
+    tasks: usize,
+    seed: u64,
+) -> Result<(), tokio::task::JoinError> {
+    let wander = |task| {
+        let (member, mut rng) = (Arc::clone(member), Rng::new(seed ^ task << 32));
+        tokio::spawn(async move {
+            while !member.finishing.load(Ordering::SeqCst) {
+                let wish = Wish::by_chance(&mut rng, keys, member.options.ttl);
+                member.attempt(wish).await;
+                tokio::time::sleep(Duration::from_micros(rng.below(Duration::from_millis(8)) / 1000)).await;
+            }
+        })
+    };
+    for task in (0..tasks as u64).map(wander).collect::<Vec<_>>() {
+        task.await?;
+    }
+    for key in 0..keys {
+        let wish = Wish { key, wait: PATIENT, must: true, length: STEP * 3, drops: None };
+        member.attempt(wish).await;
+    }
+    Ok(())
+}
+
+/// What is asked for.
+struct Wish {
+    key: usize,
+    wait: Duration,
+    must: bool,
+    length: Duration,
+    /// The attempt is dropped after so long, whatever has become of it.
+    drops: Option<Duration>,
+}
+
+impl Wish {
+    fn by_chance(rng: &mut Rng, keys: usize, ttl: Duration) -> Self {
+        let wait = if rng.chance(0.15) { Duration::ZERO } else { ttl.mul_f64(0.1 + 2.9 * rng.unit()) };
+        // Most bodies are short; some outlive the ttl, and are renewed.
+        let length = match rng.unit() {
+            unit if unit < 0.03 => ttl.mul_f64(0.3 + 50.0 * unit),
+            unit => Duration::from_millis(20).mul_f64(unit),
+        };
+        let drops = rng.chance(0.06).then(|| ttl.mul_f64(rng.unit()));
+        Self { key: rng.index(keys), wait, must: false, length, drops }
+    }
+}
+
+impl Member {
+    async fn attempt(&self, wish: Wish) {
+        let attempt = self.attempts.fetch_add(1, Ordering::Relaxed);
+        let key = format!("lock-{}", wish.key);
+        let asked =
+            Line::Asked { attempt, key: key.clone(), at_ns: now_ns(), wait_ns: nanos(wish.wait), must: wish.must };
+        self.log.add(&asked);
+        let body = Body { log: self.log.clone(), attempt, length: wish.length, polled: Arc::default() };
+        let polled = Arc::clone(&body.polled);
+        let work = Watched { polled, future: Box::pin(self.take(&key, wish.wait, body)) };
+        let done = match wish.drops {
+            None => Some(work.await),
+            Some(after) => tokio::time::timeout(after, work).await.ok(),
+        };
+        let how = match done {
+            None => How::Dropped,
+            Some(Ok(())) => How::Done,
+            Some(Err(LockError::Busy { .. })) => How::Busy,
+            Some(Err(LockError::Lost { .. })) => How::Lost,
+            Some(Err(error)) => How::Failed(error.to_string()),
+        };
+        self.log.add(&Line::Left { attempt, at_ns: now_ns(), how });
+    }
+
+    async fn take(&self, key: &str, wait: Duration, body: Body) -> Result<(), LockError> {
+        let lock = self.elector.lock(key).ttl(self.options.ttl).wait(wait);
+        match self.options.bad {
+            Some(Bad::NoDeadline) => {
+                lock.known_bad(KnownBad::NoDeadline).run(|lock| body.run(lock.token().get())).await
+            }
+            Some(Bad::NoCancel) => {
+                let guard = lock.acquire().await?;
+                body.run(guard.token().get()).await;
+                guard.release().await
+            }
+            Some(Bad::FailsOpen) => {
+                let unlocked = body.clone();
+                let done = lock.run(|lock| body.run(lock.token().get())).await;
+                if matches!(done, Err(LockError::Busy { .. } | LockError::Store { .. })) {
+                    unlocked.run(0).await;
+                }
+                done
+            }
+            _ => lock.run(|lock| body.run(lock.token().get())).await,
+        }
+    }
+}
+
+/// What runs under a lock.
+#[derive(Clone)]
+pub(super) struct Body {
+    pub(super) log: Log,
+    pub(super) attempt: u64,
+    /// How long it works.
+    pub(super) length: Duration,
+    /// When the library was last given the processor.
+    pub(super) polled: Arc<AtomicU64>,
+}
+
+impl Body {
+    pub(super) async fn run(self, token: u64) {
+        let (attempt, since_ns) = (self.attempt, self.polled.load(Ordering::Relaxed));
+        self.log.add(&Line::Began { attempt, token, since_ns, at_ns: now_ns() });
+        let begin = now_ns();
+        while now_ns() - begin < nanos(self.length) {
+            tokio::time::sleep(STEP).await;
+            self.log.add(&Line::Step { attempt, since_ns: self.polled.load(Ordering::Relaxed) });
+        }
+    }
+}
+
+/// Notes each time when its future is given the processor.
+pub(super) struct Watched<F> {
+    pub(super) polled: Arc<AtomicU64>,
+    pub(super) future: Pin<Box<F>>,
+}
+
+impl<F: Future> Future for Watched<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        self.polled.store(now_ns(), Ordering::Relaxed);
+        self.future.as_mut().poll(cx)
+    }
+}
