@@ -32,6 +32,8 @@ pub(super) struct Permitted {
     pub(super) at: u64,
     pub(super) process: (usize, u32),
     pub(super) tick: i64,
+    /// From which tick on the ledger noted that they are not run.
+    pub(super) missed: Option<i64>,
 }
 
 #[derive(Debug, Default)]
@@ -97,9 +99,9 @@ impl Checker {
             (TickOp::Register { .. }, TickReply::Registered(record)) if !self.since[job].contains(&record.since) => {
                 self.since[job].push(record.since);
             }
-            (TickOp::Claim(_), TickReply::Run { tick, .. }) => {
-                let claim = Permitted { at, process: (from.host, from.start), tick: *tick };
-                self.claims[job].push(claim);
+            (TickOp::Claim(claim), TickReply::Run { tick, .. }) => {
+                let missed = claim.missed.as_ref().map(|missed| missed.from);
+                self.claims[job].push(Permitted { at, process: (from.host, from.start), tick: *tick, missed });
             }
             (TickOp::Claim(_), TickReply::Over { tick, .. }) => {
                 self.given_up.insert((job, *tick));

@@ -107,13 +107,11 @@ impl Checker {
     }
 
     fn came_to_an_end(&self, tick: Tick, bodies: &[&Ran]) -> bool {
+        let after = |began: u64| began.saturating_sub(AROUND / 20)..began + AROUND;
         bodies.iter().any(|body| body.completed)
             || self.given_up.contains(&tick)
             || self.told.contains_key(&tick)
-            || self
-                .losses
-                .iter()
-                .any(|(_, at, _)| bodies.iter().any(|body| (body.began..body.began + AROUND).contains(at)))
+            || self.losses.iter().any(|(_, at, _)| bodies.iter().any(|body| after(body.began).contains(at)))
     }
 
     /// Why a tick did not run.
@@ -129,6 +127,12 @@ impl Checker {
                 Some(_) => old,
             }
         });
+        // The claimer may have died before it could tell what stands in the history.
+        let noted = self.claims[tick.0].iter().any(|claim| {
+            let old = claim.tick - tick.1 + LATER >= job.window().as_secs() as i64;
+            claim.missed.is_some_and(|from| (from..claim.tick).contains(&tick.1))
+                && (job.policy.missed != Missed::All || old)
+        });
         let forgotten = told.iter().any(|(reason, _, at)| {
             *reason == Some(Reason::Forgotten)
                 && self.doubts.iter().any(|doubt| doubt < at && self.was_open(tick, *doubt))
@@ -139,7 +143,7 @@ impl Checker {
         let is_paused = |reason: Option<Reason>| reason == Some(Reason::Paused);
         let told_so = told.iter().any(|(reason, ..)| is_paused(*reason));
         let paused = told_so && self.pauses[tick.0].iter().any(|until| tick.1 <= *until);
-        let counted = if permitted || self.given_up.contains(&tick) {
+        let counted = if permitted || noted || self.given_up.contains(&tick) {
             &mut report.missed
         } else if paused {
             &mut report.paused
