@@ -63,6 +63,10 @@ local function fresh(command, job, other, name, lost)
     changes.returned = ''
     note(command, 'm', table.concat({text(job.returned[1].tick), text(#job.returned), FORGOTTEN}, ' '))
   end
+  if job.server ~= name and not command.at_least_once then
+    -- A run of before may have been given back since, and run again: its giver asks once more if it got no answer.
+    job.open, job.others, changes.others = nil, {}, ''
+  end
   if command.missed ~= '' then note(command, 'm', command.missed) end
   if other and other < command.tick then write(command.old, {last = text(command.tick)}) end
   return run(command, job, command.tick, 1, changes)
