@@ -217,7 +217,7 @@ pub fn leader_only(args: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// In whatever order they are written, they take effect in one: `#[leader_only]`, then `#[with_lock]`, then
 /// [`#[run_once]`](macro@run_once), then the body. A follower asks for no lock. They know each other by their names: one that was
-/// imported under another name has to be written above the others. Of two locks on one function, the one that is written last is
+/// imported under another name has to be written above the others, and below them is an error of the compiler. Of two locks on one function, the one that is written last is
 /// taken first.
 ///
 /// # Where it can stand

@@ -53,9 +53,11 @@ fn of(key: &str) -> String {
 fn reason(newest: Option<FencingToken>) -> String {
     match newest {
         Some(newest) => format!("token {newest} has written since"),
-        None => "the store remembers no write under a token, and this acquisition is over, or is not known to it as the \
+        None => {
+            "the store remembers no write under a token, and this acquisition is over, or is not known to it as the \
                  present holder of its lease or lock"
-            .to_owned(),
+                .to_owned()
+        }
     }
 }
 
