@@ -197,6 +197,8 @@ pub fn leader_only(args: TokenStream, item: TokenStream) -> TokenStream {
 /// `on_busy = "error"` the function has to return a `Result` whose error is `From<LockError>`. With `on_busy = "skip"` it returns
 /// the skipped value; that is logged, at WARN unless the lock was just busy.
 ///
+/// A body that calls a function with the same key, or its own, asks for what it holds itself: that is busy like any other.
+///
 /// # A lock that is lost
 ///
 /// While the store cannot be reached for longer than the ttl, or a process stands still for so long, its lock is lost. From
