@@ -38,8 +38,9 @@
 //! - A mark with the same token or an older one, of the memory that the server has now: written.
 //! - No mark, or one of another memory (the server was emptied, restarted, rolled back, or another one took its place; or the
 //!   mark has expired): written only if the server names this very acquisition as the present holder of its lease or lock, and
-//!   refused otherwise. So no lost memory lets in a write that is too old, and the present holder goes on. Where the lease or
-//!   lock was lost as well, there is none until it is acquired again.
+//!   the writer holds it by its own clock too: a server that was rolled back may name one that has long given it back. Refused
+//!   otherwise. So no lost memory lets in a write that is too old, and the present holder goes on. Where the lease or lock was
+//!   lost as well, there is none until it is acquired again.
 //!
 //! A write that comes late and finds no newer one is done, also if the lease has ended or another instance leads: the order of
 //! writes is what a fence keeps.
@@ -87,6 +88,8 @@ mod sealed {
 
     pub trait Acquired {
         fn holding(&self) -> Holding;
+        /// Whether it is still held, by its own clock.
+        fn is_held(&self) -> bool;
     }
 }
 
@@ -99,11 +102,19 @@ impl sealed::Acquired for Lease {
     fn holding(&self) -> Holding {
         Holding::Lease { group: self.group().clone(), term: self.term() }
     }
+
+    fn is_held(&self) -> bool {
+        Lease::is_held(self)
+    }
 }
 
 impl sealed::Acquired for HeldLock {
     fn holding(&self) -> Holding {
         Holding::Lock { key: self.key().clone(), owner: self.owner().clone(), token: self.token() }
+    }
+
+    fn is_held(&self) -> bool {
+        HeldLock::is_held(self)
     }
 }
 
@@ -111,11 +122,19 @@ impl sealed::Acquired for LockGuard {
     fn holding(&self) -> Holding {
         HeldLock::holding(self)
     }
+
+    fn is_held(&self) -> bool {
+        HeldLock::is_held(self)
+    }
 }
 
 impl<T: sealed::Acquired> sealed::Acquired for &T {
     fn holding(&self) -> Holding {
         (**self).holding()
+    }
+
+    fn is_held(&self) -> bool {
+        (**self).is_held()
     }
 }
 
@@ -227,7 +246,8 @@ impl Fence {
         let token = holding.token();
         let keys = change.keys().to_vec();
         let Shared { candidate, store, clock, runtime, .. } = &*self.elector;
-        let write = GuardedWrite { candidate: candidate.clone(), holding, change, timeout: self.timeout };
+        let held = by.is_held();
+        let write = GuardedWrite { candidate: candidate.clone(), holding, held, change, timeout: self.timeout };
         let late =
             StoreError::TimedOut { attempted: format!("{write} on {}", self.elector.address), after: self.timeout };
         let lost = StoreError::Unavailable { attempted: write.to_string(), cause: "the store panicked".to_owned() };

@@ -154,8 +154,10 @@ impl OnceBuilder {
             Err(LockError::Busy { .. }) => return Ok(Once::Busy),
             Err(error) => return Err(error.into()),
         };
-        let work = guard.run_sync(work);
-        let done = guard.run_cancellable(work).await;
+        let done = match guard.run_sync(work) {
+            Some(work) => guard.run_cancellable(work).await,
+            None => None,
+        };
         match guard.end_once(done, Result::is_ok, keep).await {
             Ok(done) => done.map(Once::Ran),
             Err((_, Some(Err(error)))) => Err(error),

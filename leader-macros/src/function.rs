@@ -124,6 +124,11 @@ impl Function {
         self.sig.ident.unraw().to_string()
     }
 
+    /// What it does, as it stands by now.
+    pub(crate) fn body(&self) -> TokenStream {
+        self.body.stream()
+    }
+
     /// Whether the work itself is async, be it written as an `async fn` or as a function that returns a future.
     pub(crate) fn is_async(&self) -> bool {
         self.sig.asyncness.is_some() || future_output(&self.sig.output).is_some()

@@ -197,6 +197,8 @@ pub fn leader_only(args: TokenStream, item: TokenStream) -> TokenStream {
 /// `on_busy = "error"` the function has to return a `Result` whose error is `From<LockError>`. With `on_busy = "skip"` it returns
 /// the skipped value; that is logged, at WARN unless the lock was just busy.
 ///
+/// A body that calls a function with the same key, or its own, asks for what it holds itself: that is busy like any other.
+///
 /// # A lock that is lost
 ///
 /// While the store cannot be reached for longer than the ttl, or a process stands still for so long, its lock is lost. From
@@ -217,7 +219,7 @@ pub fn leader_only(args: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// In whatever order they are written, they take effect in one: `#[leader_only]`, then `#[with_lock]`, then
 /// [`#[run_once]`](macro@run_once), then the body. A follower asks for no lock. They know each other by their names: one that was
-/// imported under another name has to be written above the others. Of two locks on one function, the one that is written last is
+/// imported under another name has to be written above the others, and below them is an error of the compiler. Of two locks on one function, the one that is written last is
 /// taken first.
 ///
 /// # Where it can stand

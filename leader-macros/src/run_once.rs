@@ -8,6 +8,7 @@ use syn::parse::{ParseStream, Parser};
 use crate::args::Attribute;
 use crate::function::{self, Function};
 use crate::locked::{Args, Names};
+use crate::nesting;
 
 const NAME: &str = "run_once";
 /// A part of the key is taken by what tells such work from a lock of the same name.
@@ -36,6 +37,7 @@ fn try_expand(args: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let parse = |input: ParseStream<'_>| Args::parse(&ATTRIBUTE, LONGEST_KEY, input);
     let args = function::both(parse.parse2(args), function.reject_unsupported(NAME))?;
     args.reject_for(NAME, &function)?;
+    nesting::reject_inside(nesting::AROUND_ONCE, &function, NAME)?;
 
     let Names { call, holding, done, error, loss } = Names::new();
     let krate = &args.krate;

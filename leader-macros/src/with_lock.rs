@@ -39,6 +39,7 @@ fn try_expand(tokens: TokenStream, item: TokenStream) -> Result<TokenStream> {
     function::all(
         [args.reject_skipped_without_skip(), args.reject_for(NAME, &function)].into_iter().filter_map(Result::err),
     )?;
+    nesting::reject_inside(nesting::AROUND_LOCKS, &function, NAME)?;
     if nesting::put_behind(nesting::INSIDE_LOCKS, &mut function, (&args.krate, NAME), &tokens)? {
         return Ok(function.into_token_stream());
     }

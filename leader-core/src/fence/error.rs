@@ -20,7 +20,7 @@ pub enum FenceError {
         /// The token of the write.
         token: FencingToken,
         /// The newest token that has written there. `None`: the store knows none, or has lost its memory since, and this
-        /// acquisition is not the one that it knows as the present holder.
+        /// acquisition is over, or is not the one that the store knows as the present holder.
         newest: Option<FencingToken>,
     },
     /// The script failed. What it had written by then stays, and its token is noted.
@@ -53,9 +53,11 @@ fn of(key: &str) -> String {
 fn reason(newest: Option<FencingToken>) -> String {
     match newest {
         Some(newest) => format!("token {newest} has written since"),
-        None => "the store remembers no write under a token, and does not know this acquisition as the present holder \
-                 of its lease or lock"
-            .to_owned(),
+        None => {
+            "the store remembers no write under a token, and this acquisition is over, or is not known to it as the \
+                 present holder of its lease or lock"
+                .to_owned()
+        }
     }
 }
 

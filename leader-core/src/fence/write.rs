@@ -16,6 +16,9 @@ pub struct GuardedWrite {
     pub candidate: Candidate,
     /// The acquisition that it is done under.
     pub holding: Holding,
+    /// Whether that is still held, by the clock of whoever holds it. One that is over is not the present holder's, whatever the
+    /// store says: it may have been rolled back.
+    pub held: bool,
     /// What is to be written.
     pub change: Change,
     /// How long the call may take, from now; past that it is dropped.

@@ -123,14 +123,14 @@ impl Holding {
         self.guard.run_cancellable(body)
     }
 
-    /// Runs the body to its end.
+    /// Runs the body to its end; `None`: the lock was lost before it began.
     pub fn run<F: Future>(&self, body: F) -> UnderLock<F> {
         self.guard.run(body)
     }
 
-    /// Runs a body that does not await to its end.
+    /// Runs a body that does not await to its end; `None`: the lock was lost before it began.
     pub fn run_sync<T>(&self, body: impl FnOnce() -> T) -> Option<T> {
-        Some(self.guard.run_sync(body))
+        self.guard.run_sync(body)
     }
 
     /// Gives the lock back.

@@ -197,8 +197,10 @@ impl LockBuilder {
         F: Future<Output = T>,
     {
         let guard = self.acquire().await?;
-        let work = guard.run_sync(|| work(guard.held()));
-        let done = guard.run_cancellable(work).await;
+        let done = match guard.run_sync(|| work(guard.held())) {
+            Some(work) => guard.run_cancellable(work).await,
+            None => None,
+        };
         guard.end(done).await.map_err(|(error, _)| error)
     }
 }

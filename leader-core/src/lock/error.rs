@@ -27,7 +27,7 @@ pub enum LockError {
         ahead: u32,
     },
     /// The store did not do it. If it was to be taken: nothing was run, and whatever the store may hold is released.
-    #[error("the lock `{key}` was not had: {error}")]
+    #[error("the store did not do what was asked of the lock `{key}`: {error}")]
     Store {
         /// The lock.
         key: LockKey,
@@ -67,7 +67,7 @@ pub enum LockError {
         key: LockKey,
     },
     /// The elector has ended, or is about to.
-    #[error("the lock `{key}` was not had: the elector has ended, or is about to")]
+    #[error("the lock `{key}` is not to be had, or no more: the elector has ended, or is about to")]
     Stopped {
         /// The lock.
         key: LockKey,

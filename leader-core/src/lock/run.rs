@@ -44,14 +44,15 @@ impl LockGuard {
         UnderLock { cancelled: Some(Box::pin(async move { waits.cancelled().await })), ..self.run(work) }
     }
 
-    /// Runs `work` to its end, also if the lock is lost meanwhile.
+    /// Runs `work` to its end, also if the lock is lost meanwhile; `None`: it was lost before the work began, because nobody
+    /// polled this for so long.
     pub(crate) fn run<F: Future>(&self, work: F) -> UnderLock<F> {
-        UnderLock { work: Some(HELD.scope(self.held(), work)), held: self.held(), cancelled: None }
+        UnderLock { work: Some(HELD.scope(self.held(), work)), held: self.held(), cancelled: None, begun: false }
     }
 
-    /// Runs work that does not await.
-    pub(crate) fn run_sync<T>(&self, work: impl FnOnce() -> T) -> T {
-        HELD.sync_scope(self.held(), work)
+    /// Runs work that does not await; `None`: the lock was lost before the work began.
+    pub(crate) fn run_sync<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
+        self.is_held().then(|| HELD.sync_scope(self.held(), work))
     }
 }
 
@@ -63,6 +64,7 @@ pin_project! {
         work: Option<TaskLocalFuture<HeldLock, F>>,
         held: HeldLock,
         cancelled: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+        begun: bool,
     }
 }
 
@@ -72,9 +74,12 @@ impl<F: Future> Future for UnderLock<F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<F::Output>> {
         let mut this = self.project();
         let Some(work) = this.work.as_mut().as_pin_mut() else { return Poll::Ready(None) };
-        if let Some(cancelled) = this.cancelled
-            && (cancelled.as_mut().poll(cx).is_ready() || !this.held.is_held())
-        {
+        let ends = match this.cancelled {
+            Some(cancelled) => cancelled.as_mut().poll(cx).is_ready() || !this.held.is_held(),
+            None => !*this.begun && !this.held.is_held(),
+        };
+        *this.begun = true;
+        if ends {
             // Here and now, before whoever awaits it gives the lock back.
             this.work.set(None);
             return Poll::Ready(None);

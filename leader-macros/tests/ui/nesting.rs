@@ -31,4 +31,19 @@ async fn in_the_type() -> Result<u8, LockError> {
     Ok(1)
 }
 
+use leader_core::{run_once as once, with_lock as exclusively};
+#[leader_only]
+#[exclusively(key = "k")]
+async fn a_lock_of_another_name() -> Result<(), LockError> {
+    Ok(())
+}
+#[leader_only(skipped = ())]
+#[once(key = "k", on_busy = "skip", lost = ())]
+fn once_of_another_name() {}
+#[with_lock(key = "k")]
+#[once(key = "k")]
+async fn once_of_another_name_below_a_lock() -> Result<(), LockError> {
+    Ok(())
+}
+
 fn main() {}

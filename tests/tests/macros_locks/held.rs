@@ -165,3 +165,22 @@ async fn work_under_a_lock_may_take_another_while_a_shutdown_waits_for_it() {
     let stage = Stage::set().await;
     assert_eq!(stage.scope(outer(&stage)).await, Ok(1));
 }
+
+/// A task that is at it for long is asked by its runtime to let others go on; whoever blocks its thread cannot.
+#[test]
+fn a_function_that_blocks_can_be_called_as_often_as_one_likes_in_one_step_of_a_task() {
+    #[with_lock(key = "often")]
+    fn often() -> Result<u8, Error> {
+        Ok(1)
+    }
+    let (told, tells) = std::sync::mpsc::channel();
+    let step = async move {
+        let stage = Stage::set().await;
+        let calls = async { (0..300).map(|_| often()).filter(Result::is_ok).count() };
+        told.send(stage.elector.scope(calls).await).expect("somebody waits for it");
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    // Of its own, so that it can be waited for in vain.
+    std::thread::spawn(move || runtime.block_on(step));
+    assert_eq!(tells.recv_timeout(Duration::from_secs(60)), Ok(300));
+}

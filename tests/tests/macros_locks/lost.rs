@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
+use leader_core::__private::Site;
 use leader_core::store::LockCommand;
 use leader_core::testing::Fault;
 use leader_core::{HeldLock, LockError, held_lock, lock, with_lock};
@@ -160,6 +161,59 @@ async fn not_a_step_begins_after_the_lock_was_lost() {
         }
     })
     .await;
+}
+
+/// The lock is had, and nobody polls the function for longer than it lasts.
+#[tokio::test]
+async fn a_body_does_not_begin_if_its_lock_was_lost_before() {
+    #[with_lock(key = "lost", on_loss = "finish")]
+    async fn finishes() -> Result<(), Error> {
+        panic!("it ran without its lock")
+    }
+    let stage = Stage::set().await;
+    let mut future = pin!(stage.elector.scope(finishes()));
+    assert!(future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    within(async {
+        while stage.elector.status().locks.held == 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    stage.clock.advance(TTL);
+    let error = within(future).await;
+    assert!(is_lost(&error), "{error:?}");
+    // What a function that is not async calls.
+    static SITE: Site = Site { module: "", function: "", file: "", line: 0, column: 0 };
+    let stage = Stage::set().await;
+    let holding = stage.scope(async { leader_core::__private::with_lock("lost", &SITE).take().await }).await.unwrap();
+    stage.clock.advance(TTL);
+    let done: Option<()> = holding.run_sync(|| panic!("it ran without its lock"));
+    assert!(done.is_none() && holding.end(done).await.is_err());
+}
+
+/// What comes before the first await is work, too.
+#[tokio::test]
+async fn a_closure_is_not_called_if_its_lock_was_lost_before() {
+    let stage = Stage::set().await;
+    let mut future =
+        pin!(stage.elector.lock("lost").run(|_| -> std::future::Ready<()> { panic!("it ran without its lock") }));
+    let mut once = pin!(
+        stage
+            .elector
+            .once("lost")
+            .run(|| -> std::future::Ready<Result<(), LockError>> { panic!("it ran without its claim") })
+    );
+    assert!(future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    assert!(once.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    within(async {
+        while stage.elector.status().locks.held < 2 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    stage.clock.advance(TTL);
+    assert!(within(future).await.is_err_and(|error| error.is_lost()));
+    assert!(within(once).await.is_err_and(|error| error.is_lost()));
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use leader_core::{Elector, Lease, StoreError};
 use leader_tests::process::eventually;
 use leader_tests::redis::RedisServer;
 
-use crate::{KEY, MARK, assert_fenced, elector_with, leader, marked, value};
+use crate::{KEY, MARK, assert_fenced, elector, elector_with, hand_over, leader, marked, value};
 
 /// So long nobody leads on a server that has lost its memory.
 const TTL: Duration = Duration::from_secs(3);
@@ -101,4 +101,25 @@ async fn the_present_holder_goes_on_after_a_restart_with_data() {
         (value(&redis).as_deref(), redis.command::<String>(&["GET", "locked"])),
         (Some("after"), "after".into())
     );
+}
+
+/// The server names it as the present holder, by what it remembers.
+#[tokio::test]
+async fn who_has_given_the_lease_back_does_not_get_it_by_a_roll_back() {
+    let Some(mut redis) = RedisServer::start(&[]) else { return };
+    let (a, old) = leader(&redis).await;
+    let b = elector(&redis).await;
+    a.fence().set(&old, KEY, "a").await.unwrap();
+    let lock = a.lock("k").acquire().await.unwrap();
+    let old_lock = lock.held();
+    redis.snapshot();
+    lock.release().await.unwrap();
+    let new = hand_over(&a, &b).await;
+    b.fence().set(&new, KEY, "b").await.unwrap();
+    redis.roll_back();
+    assert_fenced(set(&a, &old, "too late").await, None);
+    assert_fenced(set(&a, &old_lock, "too late").await, None);
+    assert_eq!(value(&redis).as_deref(), Some("a"));
+    assert_eq!(redis.command::<Option<String>>(&["GET", "leader:default"]), Some(a.instance_id().to_string()));
+    assert!(redis.command::<bool>(&["EXISTS", "_lock:k"]));
 }

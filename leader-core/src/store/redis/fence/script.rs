@@ -61,7 +61,8 @@ pub(super) fn arguments(write: &GuardedWrite, keys: &Keys, lock_keys: &LockKeys)
     for key in written {
         all.extend([key.clone(), marks::of(key)]);
     }
-    let own = [kind.to_owned(), token.to_string(), millis(KEPT), owner, incarnation];
+    let held = if write.held { "1" } else { "0" };
+    let own = [kind.to_owned(), token.to_string(), millis(KEPT), owner, incarnation, held.to_owned()];
     all.extend(own.map(String::into_bytes));
     match &write.change {
         Change::Set { value, keep, .. } => {

@@ -5,13 +5,15 @@
 -- mark says which token wrote last, and in which memory; it expires, and that does no harm.
 
 local HOLDER_KEYS = {lease = 2, lock = 1}
-local HOLDER_ARGUMENTS = 5
+local HOLDER_ARGUMENTS = 6
 
-local kind, token, keep, owner, incarnation = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local kind, token, keep, owner, incarnation, held = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6] == '1'
 local first = HOLDER_KEYS[kind] + 1
 
--- Whether this server, as it is now, has given the lease or the lock to exactly this acquisition, and to nobody after it.
+-- Whether this server, as it is now, has given the lease or the lock to exactly this acquisition, and to nobody after it; as
+-- far as it knows: after a roll-back it may name one that has ended, and the writer knows of that.
 local function holds()
+  if not held then return false end
   local value = redis.call('GET', KEYS[1])
   if kind == 'lock' then
     local named, nonce = string.match(value or '', '^(%d+):(%x+):')
