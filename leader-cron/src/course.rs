@@ -262,6 +262,11 @@ impl Course {
         }
     }
 
+    /// Somebody has changed the record, or may have: it is read again.
+    pub fn look(&mut self, now: BootInstant) {
+        self.look_at = now;
+    }
+
     /// Whether the ledger has been told how this run ended.
     pub fn is_settled(&self, nonce: u128) -> bool {
         self.debts.iter().all(|debt| debt.nonce != nonce) && self.runs.iter().all(|run| run.nonce != nonce)

@@ -130,6 +130,13 @@ impl Courses {
         }
     }
 
+    /// The records of all jobs may have changed.
+    pub(crate) fn look(&mut self) {
+        let now = BootInstant::now();
+        self.members.values_mut().for_each(|member| member.course.look(now));
+        self.touch_all();
+    }
+
     /// Who leads which group may have changed.
     pub(crate) fn touch_all(&mut self) {
         self.touched = self.members.keys().copied().collect();

@@ -193,6 +193,7 @@ impl Job {
             zone: job.tz.map(str::to_owned),
             membership: declared.map_or(Membership::None, |group| Membership::Declared(group.group.to_owned())),
             needs: job.needs,
+            policy: job.policy,
             ..Self::with_body(job.name.to_owned(), job.schedule.to_owned(), Place::Function(job.site), job.run.into())
         }
     }

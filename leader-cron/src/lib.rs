@@ -132,6 +132,7 @@ pub mod __private {
     pub use leader_core::Site;
 
     pub use crate::data::Data;
+    pub use crate::policy::{Delivery, Missed, Overlap, Policy};
     pub use crate::registration::{
         BoxFuture, Context, DataKey, FromContext, IntoOutcome, JobRegistration, Outcome, Run, Shared,
     };

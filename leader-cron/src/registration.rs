@@ -8,6 +8,7 @@ use std::sync::Arc;
 use leader_core::Site;
 
 use crate::data::Data;
+use crate::policy::Policy;
 use crate::tick::Tick;
 
 /// One use of `#[cron]`, collected at link time.
@@ -23,6 +24,8 @@ pub struct JobRegistration {
     pub site: Site,
     /// The data that a run asks for: without it the job must not be started.
     pub needs: &'static [DataKey],
+    /// What becomes of ticks that were missed, runs that overlap, runs that die.
+    pub policy: Policy,
     /// The work.
     pub run: Run,
 }

@@ -103,7 +103,7 @@ impl Waker {
                 self.timetable.remove(job);
                 self.courses.remove(job);
             }
-            Order::Look => self.courses.touch_all(),
+            Order::Look => self.courses.look(),
         }
     }
 }

@@ -9,19 +9,31 @@ use syn::{Error, FnArg, LitStr, Result, ReturnType, Token, Type};
 use crate::args::{self, Attribute, Text};
 use crate::function::{self, Function, mentions};
 use crate::output::inner_type;
+use crate::policy::Policy;
 use crate::schedule;
 
 const NAME: &str = "cron";
 
 const ATTRIBUTE: Attribute = Attribute {
     name: NAME,
-    options: &[("tz", "tz = \"Europe/Berlin\""), ("name", "name = \"…\""), ("crate", "crate = path")],
+    options: &[
+        ("tz", "tz = \"Europe/Berlin\""),
+        ("name", "name = \"…\""),
+        ("missed", "missed = \"once\""),
+        ("within", "within = \"10m\""),
+        ("overlap", "overlap = \"forbid\""),
+        ("delivery", "delivery = \"at-most-once\""),
+        ("timeout", "timeout = \"5m\""),
+        ("jitter", "jitter = \"30s\""),
+        ("crate", "crate = path"),
+    ],
 };
 
 struct Args {
     schedule: Text,
     tz: Option<LitStr>,
     name: Option<LitStr>,
+    policy: Policy,
     krate: TokenStream,
 }
 
@@ -39,16 +51,19 @@ impl Parse for Args {
             input.parse::<Token![,]>()?;
         }
         let (mut tz, mut name) = (None, None);
+        let mut policy = Policy::default();
         let mut krate = quote!(::leader_cron);
         ATTRIBUTE.parse(input, |option, input| {
             match option {
                 "tz" => tz = Some(time_zone(input)?),
                 "name" => name = Some(args::key_name_literal(input)?),
-                _ => krate = args::crate_path(input)?,
+                "crate" => krate = args::crate_path(input)?,
+                other => policy.take(other, input)?,
             }
             Ok(())
         })?;
-        Ok(Self { schedule, tz, name, krate })
+        policy.check()?;
+        Ok(Self { schedule, tz, name, policy, krate })
     }
 }
 
@@ -89,7 +104,7 @@ fn try_expand(args: TokenStream, item: TokenStream) -> Result<TokenStream> {
             Err(error) => reasons.push(error),
         }
     }
-    let Args { schedule, tz, name, krate } = match args {
+    let Args { schedule, tz, name, policy, krate } = match args {
         Ok(args) => args,
         Err(error) => return Err(function::all([error].into_iter().chain(reasons)).expect_err("there is an error")),
     };
@@ -102,6 +117,7 @@ fn try_expand(args: TokenStream, item: TokenStream) -> Result<TokenStream> {
         Some(tz) => quote!(::core::option::Option::Some(#tz)),
         None => quote!(::core::option::Option::None),
     };
+    let policy = policy.tokens(&krate);
     let run = run(&function, &arguments, &krate);
     // Where the function is left out by a `#[cfg]` that comes after this attribute, so is its registration.
     let cfgs = function.attrs.iter().filter(|attr| attr.path().is_ident("cfg"));
@@ -117,6 +133,7 @@ fn try_expand(args: TokenStream, item: TokenStream) -> Result<TokenStream> {
                     tz: #tz,
                     site: #site,
                     needs: NEEDS,
+                    policy: #policy,
                     run: #run,
                 }
             }

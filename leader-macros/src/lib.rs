@@ -9,6 +9,7 @@ mod leader_only;
 mod locked;
 mod nesting;
 mod output;
+mod policy;
 mod run_once;
 mod schedule;
 mod time;
@@ -372,7 +373,16 @@ pub fn run_once(args: TokenStream, item: TokenStream) -> TokenStream {
 /// |---|---|---|
 /// | `tz = "…"` | the time zone in which the expression is read, such as `"Europe/Berlin"` | UTC |
 /// | `name = "…"` | the job's name, under which its runs are recorded: 1 to 64 ASCII letters, digits, `.`, `_` or `-` | the function's name |
+/// | `missed = "…"` | what becomes of ticks that were not run in time (nobody led, the store was away, the run before was still on): `"once"` runs the newest, and tells it how many came before; `"skip"` none that is more than 5 s late; `"all"` each, in order, the newest thousand at most | `"once"` |
+/// | `within = "…"` | how old a missed tick may be that is still run; `"forever"` is what anacron does | `"10m"` |
+/// | `overlap = "…"` | whether two runs may be on at a time, in the whole fleet: `"forbid"`, `"allow"` | `"forbid"` |
+/// | `delivery = "…"` | what becomes of a tick whose run died half-way: `"at-most-once"` leaves it; `"at-least-once"` has the next leader run it again, three times in all | `"at-most-once"` |
+/// | `timeout = "…"` | how long a run may take; async work is dropped at its next await then | none |
+/// | `jitter = "…"` | begins each run later by up to so much, by a part that depends on the job and the tick | `"0s"` |
 /// | `crate = path` | where `leader-cron` is, if it has another name | `::leader_cron` |
+///
+/// All but `timeout` are for jobs of a group: their ticks are claimed in the store's ledger, one by one, by whoever leads. A
+/// length of time is written `"30s"`, or is a `const` expression of type `Duration`.
 ///
 /// # Arguments and result
 ///

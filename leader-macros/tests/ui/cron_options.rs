@@ -20,6 +20,14 @@ async fn no_zone() {}
 async fn zone_without_quotes() {}
 #[cron("@daily", name = "a:b")]
 async fn name() {}
+#[cron("@daily", missed = "never")]
+async fn no_policy() {}
+#[cron("@daily", missed = "skip", within = "1h")]
+async fn skip_within() {}
+#[cron("@daily", overlap = "allow", delivery = "at-least-once")]
+async fn overlapping_at_least_once() {}
+#[cron("@daily", timeout = "soon")]
+async fn no_time() {}
 #[cron("@daily", name)]
 async fn no_value() {}
 
