@@ -50,7 +50,7 @@ impl Running {
         }
         let describe = |(job, running_for): (usize, Duration)| {
             let job = &self.engine.jobs[job];
-            RunningWork { what: job.name.to_string(), group: job.group.clone(), running_for }
+            RunningWork { what: job.name.to_string(), group: job.group.clone(), running_for, is_lock: false }
         };
         let running: Vec<_> = self.engine.bodies.running().into_iter().map(describe).collect();
         // The last one may have ended this very moment.
