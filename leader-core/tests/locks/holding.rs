@@ -128,6 +128,7 @@ async fn work_is_not_started_without_the_lock() {
     }
     let error = leader_core::lock(KEY).run(never).await.unwrap_err();
     assert!(matches!(error, LockError::NotStarted { .. }), "{error}");
+    assert!(error.to_string().contains("none was started, or it has ended"), "{error}");
     elector.shutdown(Duration::ZERO).await.unwrap_err();
     let error = elector.lock("another").run(never).await.unwrap_err();
     assert!(matches!(error, LockError::Stopped { .. }), "{error}");
