@@ -142,7 +142,7 @@ pub(crate) async fn launch(config: Config, process_wide: bool) -> Result<Elector
         Phase::Unreachable => Err(StartError::Unreachable {
             store: shared.address.clone(),
             waited: shared.timing.start_timeout,
-            last: last().map_or_else(|| "it gave no answer".to_owned(), |e| e.to_string()),
+            last: last().map_or_else(|| "it gave no answer".to_owned(), |e| e.in_the_end()),
         }),
         Phase::Refused => Err(last().map_or(StartError::Ended, StartError::Store)),
         Phase::Starting | Phase::Ending | Phase::Stopped | Phase::Dead => Err(StartError::Ended),

@@ -46,6 +46,25 @@ impl StoreError {
     pub fn is_permanent(&self) -> bool {
         matches!(self, Self::Refused { .. })
     }
+
+    /// The message for whoever is given this error for good: without the promise that it is tried again.
+    pub(crate) fn in_the_end(&self) -> String {
+        match self {
+            Self::Unavailable { attempted, cause } => format!("{attempted} failed: {cause}"),
+            Self::TimedOut { attempted, after } => format!("{attempted} got no answer within {after:?}"),
+            Self::Refused { .. } => self.to_string(),
+        }
+    }
+
+    /// Whether it says the same, whatever was attempted: no news for a log.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Unavailable { cause, .. }, Self::Unavailable { cause: before, .. }) => cause == before,
+            (Self::TimedOut { .. }, Self::TimedOut { .. }) => true,
+            (Self::Refused { cause, .. }, Self::Refused { cause: before, .. }) => cause == before,
+            _ => false,
+        }
+    }
 }
 
 /// A configuration that cannot be used. Nothing was started.
@@ -181,10 +200,7 @@ pub enum StartError {
 #[non_exhaustive]
 pub enum DrainError {
     /// Work outlived the grace; its lease is not given away under it.
-    #[error(
-        "work is still running: {}; its lease is kept, so that nobody begins the same work beside it",
-        list(running)
-    )]
+    #[error("{}", still_running(running))]
     StillRunning {
         /// What.
         running: Vec<RunningWork>,
@@ -210,8 +226,22 @@ pub enum DrainError {
     Stopped,
 }
 
-fn list(running: &[RunningWork]) -> String {
-    running.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+fn still_running(running: &[RunningWork]) -> String {
+    let (locks, work): (Vec<_>, Vec<_>) = running.iter().partition(|running| running.is_lock);
+    let list = |all: &[&RunningWork]| all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let (held, on) = (list(&locks), list(&work));
+    match (work.is_empty(), locks.is_empty()) {
+        (_, true) => {
+            format!("work is still running: {on}; its lease is kept, so that nobody begins the same work beside it")
+        }
+        (true, false) => format!(
+            "still held: {held}; a lock is not given away under its work: it ends with that, or by itself within its ttl"
+        ),
+        (false, false) => format!(
+            "work is still running: {on}; still held: {held}; leases and locks are kept, so that nobody begins the same work \
+             beside it"
+        ),
+    }
 }
 
 /// The elector takes no part in a group.
@@ -232,7 +262,7 @@ pub enum InspectError {
     #[error(transparent)]
     UnknownGroup(#[from] UnknownGroup),
     /// The store did not answer.
-    #[error(transparent)]
+    #[error("{}", .0.in_the_end())]
     Store(#[from] StoreError),
     /// The elector has ended.
     #[error("the elector has ended")]

@@ -28,7 +28,7 @@ use crate::work::What;
 #[diagnostic::on_unimplemented(
     message = "nothing says what is returned as `{Self}` where the function is skipped",
     label = "a call that is skipped returns this type without running the body",
-    note = "return `()`, `Option<T>` or `Result<(), E>`, or write what is returned then: `skipped = EXPR`",
+    note = "return `()`, `Option<T>`, `Result<(), E>` or `Result<Option<T>, E>`, or write what is returned then: `skipped = EXPR`",
     note = "for a type of your own, implement `leader_core::Skipped`"
 )]
 pub trait Skipped {

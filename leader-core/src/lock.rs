@@ -11,6 +11,7 @@ mod error;
 mod guard;
 pub(crate) mod machine;
 pub(crate) mod mail;
+pub(crate) mod name;
 mod run;
 
 pub(crate) use builder::current_elector;

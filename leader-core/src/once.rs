@@ -9,13 +9,10 @@ use tokio::sync::oneshot;
 
 use crate::elector::Elector;
 use crate::lock::mail::Mail;
+use crate::lock::name::WORK;
 use crate::lock::{LockBuilder, LockError, LockGuard, current_elector};
 use crate::shared::Shared;
 use crate::store::{InvalidLockKey, LockKey};
-
-/// Before the key of the work, to make its lock another one than that of [`Elector::lock`] with the same key: work may be
-/// run once, and under a lock, by one name.
-const PREFIX: &str = "once:";
 
 impl Elector {
     /// Work that is done once in the whole fleet, such as the migration to a version: at most one instance at a time runs it,
@@ -56,7 +53,7 @@ impl Elector {
     /// Forgets that the work of `key` is done: it can be run once more. `Ok(false)`: it was not done.
     ///
     /// # Errors
-    /// [`LockError::InvalidKey`]; [`LockError::Store`]: the store did not confirm it; [`LockError::Stopped`].
+    /// [`LockError::InvalidKey`]; [`LockError::NotForgotten`]: the store did not confirm it; [`LockError::Stopped`].
     ///
     /// # Cancel safety
     /// If the future is dropped, it may be forgotten all the same.
@@ -78,9 +75,7 @@ pub fn once(key: impl AsRef<str>) -> OnceBuilder {
 }
 
 fn key_of(key: &str) -> Result<LockKey, InvalidLockKey> {
-    // By itself first: an empty one would not be found empty any more, and messages show what was given.
-    LockKey::new(key)?;
-    LockKey::new(format!("{PREFIX}{key}"))
+    LockKey::prefixed(WORK, key)
 }
 
 /// What became of work that is done once.
@@ -96,6 +91,14 @@ pub enum Once<T> {
 }
 
 /// How work is to be done once. See [`Elector::once`].
+///
+/// How soon the work of an instance that died is free depends on the store. On SQLite it is at once, for others on that host
+/// see that the process has gone. On Redis it is when the [`ttl`](Self::ttl) is over: whoever is to take the work over has to
+/// [`wait`](Self::wait) for longer than that.
+///
+/// That work is done is known to the store and to nobody else. A store that loses its memory forgets it, as a Redis server
+/// does that restarts without persistence, or evicts keys: then the work is done once more. So it has to bear that, or to find
+/// out by itself that there is nothing left to do.
 #[must_use = "the work is done by `run`"]
 pub struct OnceBuilder {
     lock: LockBuilder,
@@ -115,7 +118,8 @@ impl OnceBuilder {
     }
 
     /// How long to wait for another instance that is at it: not at all by default. Whoever waits is told when the work is done,
-    /// or takes it over if it fails.
+    /// or takes it over if it fails. To outlast one that died at it, on Redis, this has to exceed the [`ttl`](Self::ttl) of that
+    /// one.
     pub fn wait(mut self, wait: Duration) -> Self {
         self.lock = self.lock.wait(wait);
         self
@@ -136,10 +140,16 @@ impl OnceBuilder {
     /// shutdown is over.
     ///
     /// # Errors
-    /// The work's own: it is undone. And a [`LockError`] made into one: [`LockError::Lost`] if the claim was lost before it was
-    /// confirmed that the work is noted as done, and [`LockError::Store`], [`LockError::InvalidKey`],
-    /// [`LockError::InvalidTtl`], [`LockError::NotStarted`], [`LockError::Stopped`]. The work is undone, but for one case: it had
-    /// succeeded, and the store noted that while every answer of it was lost. Whoever asks next is told which.
+    /// The work's own: it is undone. And a [`LockError`] made into one:
+    ///
+    /// - [`LockError::Store`], [`LockError::InvalidKey`], [`LockError::InvalidTtl`], [`LockError::NotStarted`]: nothing was run.
+    /// - [`LockError::Stopped`]: nothing was run, or the work was dropped because the elector ends.
+    /// - [`LockError::Lost`]: the claim was lost before the work had ended, or before that could be noted.
+    /// - [`LockError::Unconfirmed`]: the work has run and succeeded, but no answer has confirmed, for as long as the claim
+    ///   lasted, that this is noted.
+    ///
+    /// In each case the work is undone, and is run again by whoever asks next, but for one: with `Unconfirmed` the store may
+    /// have noted it while every answer was lost. Whoever asks next is told which.
     ///
     /// # Cancel safety
     /// Dropping the future drops the work, and it is undone. Once the work has succeeded, that is noted though nobody waits.

@@ -22,6 +22,8 @@ pub struct RunningWork {
     pub group: Option<GroupName>,
     /// For how long it has been running.
     pub running_for: Duration,
+    /// Whether this is a lock that is held, and not work under a lease.
+    pub is_lock: bool,
 }
 
 impl fmt::Display for RunningWork {
@@ -131,6 +133,7 @@ impl Work {
             what: r.what.to_string(),
             group: self.group.clone(),
             running_for: now.saturating_since(r.since),
+            is_lock: false,
         };
         state.running.values().map(describe).collect()
     }

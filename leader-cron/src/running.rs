@@ -98,6 +98,7 @@ impl Running {
             what: job.name.to_string(),
             group: job.group.clone(),
             running_for,
+            is_lock: false,
         };
         let running: Vec<_> = self.engine.bodies.running().into_iter().map(describe).collect();
         // The last one may have ended this very moment.

@@ -24,7 +24,9 @@ pub struct JobStatus {
     pub running: bool,
     /// The last run that ended.
     pub last_run: Option<LastRun>,
-    /// Runs that began on this instance.
+    /// Runs that began on this instance. A job with `#[with_lock]` or `#[run_once]` whose body was skipped, as its
+    /// `on_busy = "skip"` says or because the work was done before, has run as any other, and well: it returned what it
+    /// returns then. The log says that it was skipped.
     pub runs: u64,
     /// Those that returned an error.
     pub failures: u64,

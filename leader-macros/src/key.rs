@@ -7,6 +7,7 @@ use syn::spanned::Spanned;
 use syn::{Error, Expr, ExprLit, Lit, LitStr, Result};
 
 use crate::args::ungroup;
+use crate::locked::Kind;
 
 pub(crate) enum Key {
     /// As it is.
@@ -17,17 +18,17 @@ pub(crate) enum Key {
 }
 
 impl Key {
-    /// `longest` is in bytes.
-    pub(crate) fn parse(input: ParseStream<'_>, longest: usize) -> Result<Self> {
+    pub(crate) fn parse(input: ParseStream<'_>, kind: &Kind) -> Result<Self> {
         match ungroup(input.parse()?) {
             Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => {
                 let interpolated = text.value().contains(['{', '}']);
-                check(&text, (!interpolated).then_some(longest))?;
+                check(&text, interpolated, kind)?;
                 check_names(&text)?;
                 Ok(if interpolated { Self::Interpolated(text) } else { Self::Text(text) })
             }
             Expr::Lit(other) => {
-                Err(Error::new(other.span(), "a key is text: `key = \"billing:{account_id}\"`, or an expression"))
+                let message = format!("a key is text: `key = {:?}`, or an expression", kind.key);
+                Err(Error::new(other.span(), message))
             }
             expr => Ok(Self::Expr(expr)),
         }
@@ -46,18 +47,19 @@ impl Key {
 }
 
 /// What is known of a key before anything is put into it.
-fn check(text: &LitStr, longest: Option<usize>) -> Result<()> {
+fn check(text: &LitStr, interpolated: bool, kind: &Kind) -> Result<()> {
+    let longest = kind.longest_key;
     let key = text.value();
     let reason = if key.is_empty() {
         "an empty key cannot be used".to_owned()
     } else if let Some(control) = key.chars().find(|c| c.is_control()) {
         format!("`{}` cannot stand in a key", control.escape_default())
-    } else if let Some(longest) = longest.filter(|longest| key.len() > *longest) {
+    } else if !interpolated && key.len() > longest {
         format!("{} bytes are too many for this key: it can have {longest}", key.len())
     } else {
         return Ok(());
     };
-    Err(Error::new(text.span(), format!("{reason}; write one such as \"billing:charge-run\"")))
+    Err(Error::new(text.span(), format!("{reason}; write one such as {:?}", kind.plain_key)))
 }
 
 /// `format!` says of these that they are not possible, and proposes what is not possible here.

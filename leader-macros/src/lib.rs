@@ -274,7 +274,9 @@ pub fn with_lock(args: TokenStream, item: TokenStream) -> TokenStream {
 /// | it is done | the skipped value is returned |
 /// | another instance is at it | that is waited for, for as long as `wait` says; then [`LockError::Busy`][LockError], or with `on_busy = "skip"` the skipped value |
 /// | nobody is at it | the body runs. If it returns `Ok` or `()`, that it is done is noted, before the function returns. After an `Err`, a panic or a drop it is undone, and the next call runs it again |
-/// | an instance died at it | it is undone as soon as the ttl is over |
+/// | an instance died at it | it is undone: with a store on SQLite at once, on Redis as soon as the ttl is over, so to take it over `wait` has to exceed the ttl |
+/// | it has run, and that could not be noted | [`LockError::Unconfirmed`][LockError]: it is run again by the next call, unless the note arrived all the same |
+/// | the store has lost its memory | it counts as undone |
 ///
 /// So the work begins again from its beginning wherever it did not come to its end, and an instance can also die between the
 /// end of the work and the note. It has to be *idempotent up to its commit*, like a migration in one transaction.

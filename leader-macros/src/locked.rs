@@ -20,6 +20,17 @@ const MS: Duration = Duration::from_millis(1);
 const SHORTEST_TTL: Duration = Duration::from_millis(100);
 const LONGEST_TTL: Duration = Duration::from_secs(3600);
 
+/// What tells the two attributes apart.
+pub(crate) struct Kind {
+    /// What the body runs under.
+    pub(crate) held: &'static str,
+    /// The longest key, in bytes.
+    pub(crate) longest_key: usize,
+    /// A key with an argument in it, and one without.
+    pub(crate) key: &'static str,
+    pub(crate) plain_key: &'static str,
+}
+
 pub(crate) struct Args {
     pub(crate) key: Key,
     pub(crate) ttl: Option<Time>,
@@ -31,6 +42,8 @@ pub(crate) struct Args {
     /// What becomes of the body when the lock is lost, and the word that says so.
     pub(crate) on_loss: Option<(OnLoss, Span)>,
     lost: Option<Expr>,
+    /// What the body runs under, for messages.
+    held: &'static str,
     pub(crate) krate: TokenStream,
 }
 
@@ -41,7 +54,7 @@ pub(crate) enum OnLoss {
 }
 
 impl Args {
-    pub(crate) fn parse(attribute: &Attribute, longest_key: usize, input: ParseStream<'_>) -> Result<Self> {
+    pub(crate) fn parse(attribute: &Attribute, kind: &Kind, input: ParseStream<'_>) -> Result<Self> {
         if input.peek(Lit) {
             let value: Lit = input.parse()?;
             let message = format!("an option has a name: `key = {}`", value.to_token_stream());
@@ -53,7 +66,7 @@ impl Args {
         attribute.parse(input, |option, input| {
             let value = input.span();
             match option {
-                "key" => key = Some(Key::parse(input, longest_key)?),
+                "key" => key = Some(Key::parse(input, kind)?),
                 "ttl" => ttl = Some(Time::parse(input, &(SHORTEST_TTL..=LONGEST_TTL))?),
                 "wait" => wait = Some(Time::parse(input, &(Duration::ZERO..=Duration::MAX))?),
                 "keep" => keep = Some(Time::parse(input, &(MS..=Duration::MAX))?),
@@ -69,10 +82,10 @@ impl Args {
             Ok(())
         })?;
         let Some(key) = key else {
-            let message = format!("`#[{}]` needs a key: `key = \"billing:{{account_id}}\"`", attribute.name);
+            let message = format!("`#[{}]` needs a key: `key = {:?}`", attribute.name, kind.key);
             return Err(Error::new(Span::call_site(), message));
         };
-        Ok(Self { key, ttl, wait, keep, skip, skipped, on_loss, lost, krate })
+        Ok(Self { key, ttl, wait, keep, skip, skipped, on_loss, lost, held: kind.held, krate })
     }
 
     /// Why this cannot be had of this function, where that can be seen in what is written. The compiler finds the rest in the
@@ -96,8 +109,11 @@ impl Args {
             Output::Unnamed(Some(ty)) if matches!(inner_type(ty), Type::ImplTrait(_)) && !self.says_all() => {
                 reasons.push(Error::new(
                     ty.span(),
-                    "an `impl Trait` can neither be made up nor tell of a lock: name the type, or say what is returned \
-                     instead: `on_busy = \"skip\", skipped = EXPR, lost = EXPR`",
+                    format!(
+                        "an `impl Trait` can neither be made up nor tell of a {}: name the type, or say what is returned \
+                         instead: `on_busy = \"skip\", skipped = EXPR, lost = EXPR`",
+                        self.held
+                    ),
                 ));
             }
             _ => {}
@@ -117,11 +133,12 @@ impl Args {
             (true, None) => "lost = ()",
             (false, None) => "on_busy = \"skip\", lost = ()",
         };
+        let held = self.held;
         let when = if self.skip { "was lost" } else { "was not had" };
         Err(Error::new(
             place,
             format!(
-                "a function with `#[{name}]` that returns nothing cannot tell that its lock {when}: return `Result<(), E>` \
+                "a function with `#[{name}]` that returns nothing cannot tell that its {held} {when}: return `Result<(), E>` \
                  with `E: From<LockError>`, or let that pass: `{instead}`"
             ),
         ))

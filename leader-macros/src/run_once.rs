@@ -7,12 +7,17 @@ use syn::parse::{ParseStream, Parser};
 
 use crate::args::Attribute;
 use crate::function::{self, Function};
-use crate::locked::{Args, Names};
+use crate::locked::{Args, Kind, Names};
 use crate::nesting;
 
 const NAME: &str = "run_once";
-/// A part of the key is taken by what tells such work from a lock of the same name.
-const LONGEST_KEY: usize = 507;
+const KIND: Kind = Kind {
+    held: "claim",
+    // A part of the key is taken by what tells such work from a lock of the same name.
+    longest_key: 507,
+    key: "migrate:{VERSION}",
+    plain_key: "migrate:3",
+};
 
 const ATTRIBUTE: Attribute = Attribute {
     name: NAME,
@@ -34,7 +39,7 @@ pub(crate) fn expand(args: TokenStream, item: TokenStream) -> TokenStream {
 
 fn try_expand(args: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let mut function = Function::read(NAME, item)?;
-    let parse = |input: ParseStream<'_>| Args::parse(&ATTRIBUTE, LONGEST_KEY, input);
+    let parse = |input: ParseStream<'_>| Args::parse(&ATTRIBUTE, &KIND, input);
     let args = function::both(parse.parse2(args), function.reject_unsupported(NAME))?;
     args.reject_for(NAME, &function)?;
     nesting::reject_inside(nesting::AROUND_ONCE, &function, NAME)?;

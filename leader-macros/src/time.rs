@@ -37,10 +37,11 @@ impl Time {
         if range.contains(&time) {
             return Ok(Self::Known(time));
         }
+        // As it would be written there: 1h, and not 3600s.
         let rule = if time < *range.start() {
-            format!("at least {:?}", range.start())
+            format!("at least {}", humantime::format_duration(*range.start()))
         } else {
-            format!("at most {:?}", range.end())
+            format!("at most {}", humantime::format_duration(*range.end()))
         };
         Err(Error::new(literal, format!("`{given}` is not possible: this is {rule}")))
     }

@@ -7,12 +7,17 @@ use syn::parse::{ParseStream, Parser};
 
 use crate::args::Attribute;
 use crate::function::{self, Function};
-use crate::locked::{Args, Names, OnLoss};
+use crate::locked::{Args, Kind, Names, OnLoss};
 use crate::nesting;
 
 const NAME: &str = "with_lock";
-/// As the keys of all locks.
-const LONGEST_KEY: usize = 512;
+const KIND: Kind = Kind {
+    held: "lock",
+    // As the keys of all locks.
+    longest_key: 512,
+    key: "billing:{account_id}",
+    plain_key: "billing:charge-run",
+};
 
 const ATTRIBUTE: Attribute = Attribute {
     name: NAME,
@@ -34,7 +39,7 @@ pub(crate) fn expand(args: TokenStream, item: TokenStream) -> TokenStream {
 
 fn try_expand(tokens: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let mut function = Function::read(NAME, item)?;
-    let parse = |input: ParseStream<'_>| Args::parse(&ATTRIBUTE, LONGEST_KEY, input);
+    let parse = |input: ParseStream<'_>| Args::parse(&ATTRIBUTE, &KIND, input);
     let args = function::both(parse.parse2(tokens.clone()), function.reject_unsupported(NAME))?;
     function::all(
         [args.reject_skipped_without_skip(), args.reject_for(NAME, &function)].into_iter().filter_map(Result::err),

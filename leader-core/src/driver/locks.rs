@@ -17,7 +17,7 @@ use tokio::task::{Id, JoinError, JoinSet};
 
 use self::call::{BATCH, Done, Member};
 use self::entry::Entry;
-use super::report::{Report, Reporter};
+use super::report::Reporter;
 use crate::clock::BootInstant;
 use crate::error::StoreError;
 use crate::lease::Term;
@@ -53,8 +53,8 @@ pub(super) struct Locks {
     leaving: usize,
     /// The elector ends: nothing is renewed or begun any more.
     closed: bool,
-    /// What the log was last told of the store, and the store has not answered since.
-    failing: Option<StoreError>,
+    /// What the log was told of the store, and the store has not answered since.
+    told: Vec<StoreError>,
 }
 
 /// What there is to take in.
@@ -83,7 +83,7 @@ impl Locks {
             in_use: 0,
             leaving: 0,
             closed: false,
-            failing: None,
+            told: Vec::new(),
         }
     }
 
@@ -141,9 +141,10 @@ impl Locks {
             let mut notices = Vec::new();
             let request = entry.machine.poll(now, self.floor, &mut notices);
             match (request, away) {
-                (Some(request), Some(_)) => {
+                (Some(request), Some(away)) => {
                     let unsent = Event::Failed(request.no, Failure::Unsent);
                     entry.machine.handle(now, unsent, &mut notices);
+                    entry.long_wait(now, Some(away)).into_iter().for_each(|report| self.reporter.send_lock(report));
                 }
                 (Some(request), None) => requests.push((nonce, request)),
                 (None, _) => {}
@@ -258,6 +259,9 @@ impl Locks {
             acquired: Some(reply),
             left: None,
             completed: None,
+            trouble: None,
+            taken: false,
+            waiting_told: false,
         };
         self.entries.insert(nonce, entry);
         self.settle(nonce, now, Vec::new(), None);
@@ -271,7 +275,12 @@ impl Locks {
     fn handle_with(&mut self, nonce: u128, now: BootInstant, event: Event, error: Option<&StoreError>) {
         if let Some(entry) = self.entries.get_mut(&nonce) {
             let mut notices = Vec::new();
+            let came_back = matches!(event, Event::Answered(..) | Event::Failed(..));
             entry.machine.handle(now, event, &mut notices);
+            if came_back {
+                entry.trouble = error.cloned();
+                entry.long_wait(now, error).into_iter().for_each(|report| self.reporter.send_lock(report));
+            }
             self.settle(nonce, now, notices, error);
         }
     }
@@ -294,7 +303,7 @@ impl Locks {
         }
         for notice in notices {
             if let Some(report) = entry.tell(notice, error, &self.shared.address) {
-                self.reporter.send(Report::Lock(report));
+                self.reporter.send_lock(report);
             }
         }
         let (was_in_use, was_leaving) = entry.counted;

@@ -1,11 +1,12 @@
 //! The thread that logs for the driver: a subscriber that blocks, on a full pipe for example, must not cost a lease.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
+use tracing::level_filters::LevelFilter;
 
 use super::locks::{self, report::LockReport};
 use crate::doctor::{Finding, Severity};
@@ -40,6 +41,8 @@ const CAPACITY: usize = 1024;
 #[derive(Debug, Clone)]
 pub(crate) struct Reporter {
     sender: SyncSender<Report>,
+    /// How many have not been logged yet.
+    queued: Arc<AtomicUsize>,
     dropped: Arc<AtomicU64>,
 }
 
@@ -49,18 +52,34 @@ impl Reporter {
         let (sender, reports) = sync_channel(CAPACITY);
         let (ended, end) = oneshot::channel();
         let dropped = Arc::new(AtomicU64::new(0));
-        let counted = Arc::clone(&dropped);
+        let queued = Arc::new(AtomicUsize::new(0));
+        let counted = (Arc::clone(&queued), Arc::clone(&dropped));
         std::thread::Builder::new().name("leader-reporter".to_owned()).spawn(move || {
-            log_all(&reports, &instance, &counted);
+            log_all(&reports, &instance, &counted.0, &counted.1);
             // Nobody may be waiting any more.
             let _ = ended.send(());
         })?;
-        Ok((Self { sender, dropped }, end))
+        Ok((Self { sender, queued, dropped }, end))
     }
 
     pub(crate) fn send(&self, report: Report) {
+        self.queued.fetch_add(1, Ordering::Relaxed);
         if self.sender.try_send(report).is_err() {
+            self.queued.fetch_sub(1, Ordering::Relaxed);
             self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Of what there can be very much, as of locks that come and go, nothing is sent that nobody listens to, and the rest leaves
+    /// room for what matters.
+    pub(super) fn send_lock(&self, report: LockReport) {
+        match report.detail() {
+            // A subscriber is not asked here: it may block.
+            Some(level) if LevelFilter::current() < level => {}
+            Some(_) if self.queued.load(Ordering::Relaxed) >= CAPACITY / 2 => {
+                self.dropped.fetch_add(1, Ordering::Relaxed);
+            }
+            _ => self.send(Report::Lock(report)),
         }
     }
 
@@ -70,9 +89,10 @@ impl Reporter {
     }
 }
 
-fn log_all(reports: &Receiver<Report>, instance: &InstanceId, dropped: &AtomicU64) {
+fn log_all(reports: &Receiver<Report>, instance: &InstanceId, queued: &AtomicUsize, dropped: &AtomicU64) {
     let mut told = 0;
     for report in reports {
+        queued.fetch_sub(1, Ordering::Relaxed);
         log(&report, instance);
         let now = dropped.load(Ordering::Relaxed);
         if now > told {
@@ -137,7 +157,7 @@ fn log(report: &Report, instance: &InstanceId) {
             "the release of {group} was not confirmed; its lease ends by itself within the ttl"
         ),
         Report::StillRunning { what } => {
-            tracing::warn!(target: "leader", %instance, "the grace is over and work is still running: {what}");
+            tracing::warn!(target: "leader", %instance, "the grace is over, and this is still running or held: {what}");
         }
         Report::Lock(report) => locks::report::log(report, instance),
         Report::Stopped => tracing::info!(target: "leader", %instance, "the elector has ended"),

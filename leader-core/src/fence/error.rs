@@ -32,7 +32,7 @@ pub enum FenceError {
     /// The store did not do it, or there is no knowing: after [`StoreError::TimedOut`] and [`StoreError::Unavailable`] the
     /// write may have been executed, or may be yet, unless somebody newer writes first.
     #[error("{}", told(.0))]
-    Store(#[source] StoreError),
+    Store(StoreError),
     /// The elector has ended. Whether it was written is unknown.
     #[error("the write was not confirmed: the elector has ended")]
     Stopped,
@@ -61,17 +61,13 @@ fn reason(newest: Option<FencingToken>) -> String {
     }
 }
 
-/// Nothing is tried again here, which is what these errors say of leases.
 fn told(error: &StoreError) -> String {
-    match error {
-        StoreError::Unavailable { attempted, cause } => {
-            format!("{attempted} failed: {cause}; it may have been executed or not, and is not tried again")
-        }
-        StoreError::TimedOut { attempted, after } => {
-            format!("{attempted} got no answer within {after:?}; it may be executed or not, and is not tried again")
-        }
-        StoreError::Refused { .. } => error.to_string(),
-    }
+    let executed = match error {
+        StoreError::Unavailable { .. } => "; it may have been executed or not, and is not tried again",
+        StoreError::TimedOut { .. } => "; it may be executed or not, and is not tried again",
+        StoreError::Refused { .. } => "",
+    };
+    format!("{}{executed}", error.in_the_end())
 }
 
 impl fmt::Debug for FenceError {

@@ -201,7 +201,7 @@ impl<T> Loss<T> {
     pub fn log(&self) {
         tracing::warn!(
             target: "leader",
-            "{} returned what it says for a lost lock{}: {}",
+            "{} returned the value of its `lost`{}: {}",
             self.site,
             if self.done.is_some() { ", though it came to its end" } else { ", and was cancelled" },
             self.error,
@@ -231,10 +231,10 @@ pub fn log_skip(error: &LockError, site: &'static Site) {
 
 /// What a function returns that tells its caller by an error that it had no lock.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot tell that the lock was not had, or was lost",
+    message = "`{Self}` cannot tell that the lock or claim was not had, or was lost",
     label = "the caller is told by an error of this type",
     note = "return `Result<_, E>` with an error `E: From<leader_core::LockError>`",
-    note = "or have the call skipped where the lock is not had, and say what is returned where it was lost: `on_busy = \"skip\", lost = EXPR`"
+    note = "or have the call skipped where it is not had, and say what is returned where it was lost: `on_busy = \"skip\", lost = EXPR`"
 )]
 pub trait CarriesLockError: Sized {
     /// The lock was not had, and the body was not run.
@@ -257,7 +257,7 @@ impl<T, E: From<LockError>> CarriesLockError for Result<T, E> {
 
 /// The same, of a function that is skipped where it does not have the lock.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot tell that the lock was lost while the body ran",
+    message = "`{Self}` cannot tell that the lock or claim was lost while the body ran",
     label = "the caller is told by an error of this type",
     note = "return `Result<_, E>` with an error `E: From<leader_core::LockError>`, or say what is returned then: `lost = EXPR`"
 )]

@@ -97,7 +97,9 @@ impl LockBuilder {
         self
     }
 
-    /// How long to wait for the lock: not at all by default. Those who wait are served in the order in which they came.
+    /// How long to wait for the lock: not at all by default. Those who wait are served in the order in which they came. With a
+    /// store that hangs it takes up to one [operation time-out](crate::Config::operation_timeout) more: the last question is
+    /// asked at the end.
     pub fn wait(mut self, wait: Duration) -> Self {
         self.wait = wait;
         self
@@ -122,7 +124,8 @@ impl LockBuilder {
         self
     }
 
-    /// Takes the lock.
+    /// Takes the lock, which is held for as long as the guard lives: give that a name. `let _ = lock.acquire().await?` drops the
+    /// guard, and so gives the lock back, at once; `let _guard = …` keeps it to the end of the block.
     ///
     /// # Errors
     /// [`LockError::Busy`]: somebody else has it, and the time for waiting is over. [`LockError::Store`]: the store did not

@@ -13,6 +13,7 @@ use super::machine::Rules;
 use super::mail::{Attempt, Mail, Reply};
 use super::run::held_lock;
 use crate::clock::{BootInstant, Clock};
+use crate::error::StoreError;
 use crate::lease::{FencingToken, Term};
 use crate::shared::{Phase as ElectorPhase, Shared};
 use crate::store::{LockKey, LockOwner};
@@ -199,9 +200,9 @@ impl LockGuard {
     /// Gives the lock back, and waits until the store has confirmed that.
     ///
     /// # Errors
-    /// [`LockError::Lost`]: it was lost before. [`LockError::Store`]: it was held to the end of the work, but the store did not
-    /// confirm the release; that is tried again in the background, and the lock ends by itself within the ttl.
-    /// [`LockError::Stopped`]: the elector has ended.
+    /// [`LockError::Lost`]: it was lost before. [`LockError::Unconfirmed`]: it was held to the end of the work, but the store
+    /// did not confirm the release; that is tried again in the background, and the lock ends by itself within the ttl.
+    /// [`LockError::Stopped`]: it was lost because the elector ends.
     ///
     /// # Cancel safety
     /// The release goes on if the future is dropped.
@@ -211,7 +212,7 @@ impl LockGuard {
         }
         let (reply, answer) = oneshot::channel();
         self.claim.leave(Some(reply));
-        answer.await.unwrap_or_else(|_| Err(LockError::Stopped { key: self.key().clone() }))
+        answer.await.unwrap_or_else(|_| Err(self.unconfirmed("release")))
     }
 
     /// Notes that the work of this key is done, and gives the lock back.
@@ -220,7 +221,14 @@ impl LockGuard {
         self.claim.elector.locks.send(Mail::Complete { cell: Arc::clone(&self.claim.cell), keep, reply });
         // From here on the driver knows what to do, though nobody may wait for it.
         self.claim.leave(None);
-        answer.await.unwrap_or_else(|_| Err(LockError::Stopped { key: self.key().clone() }))
+        answer.await.unwrap_or_else(|_| Err(self.unconfirmed("complete")))
+    }
+
+    /// It was held to the end, and then the driver has ended without an answer.
+    fn unconfirmed(&self, what: &str) -> LockError {
+        let attempted = format!("{what} on {}", self.claim.elector.address);
+        let error = StoreError::Unavailable { attempted, cause: "the elector has ended".to_owned() };
+        LockError::Unconfirmed { key: self.key().clone(), token: self.token(), error }
     }
 
     /// What to say when it was lost: by its own doing, or because the elector ends.

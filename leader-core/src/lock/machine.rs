@@ -99,6 +99,8 @@ pub(crate) enum Notice {
     Completed,
     /// The lock was lost before that could be noted.
     NotCompleted,
+    /// The lock has ended, and no answer has said by then that it was noted, because of the failure that was handed in last.
+    Unconfirmed(Term),
     /// Given back: whether the store still knew of it. Told once to each who leaves.
     Released(bool),
     /// It could not be given back, because of the failure that was handed in last; it is tried again. Told once.

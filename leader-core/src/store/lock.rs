@@ -38,19 +38,24 @@ impl LockKey {
     /// # Ok::<_, leader_core::InvalidLockKey>(())
     /// ```
     pub fn new(key: impl AsRef<str>) -> Result<Self, InvalidLockKey> {
-        let key = key.as_ref();
+        Self::prefixed("", key.as_ref())
+    }
+
+    /// One that begins with what it is not called by: messages are of the rest.
+    pub(crate) fn prefixed(prefix: &'static str, key: &str) -> Result<Self, InvalidLockKey> {
+        let longest = Self::LONGEST - prefix.len();
         let reason = if key.is_empty() {
             "it is empty".to_owned()
-        } else if key.len() > Self::LONGEST {
+        } else if key.len() > longest {
             format!("it has {} bytes", key.len())
         } else if let Some(c) = key.chars().find(|c| c.is_control()) {
             format!("it contains `{}`", c.escape_default())
         } else {
-            return Ok(Self(key.into()));
+            return Ok(Self(format!("{prefix}{key}").into()));
         };
         // What is shown of it is shown in one line.
         let shown = key.chars().take(80).collect::<String>().escape_debug().to_string();
-        Err(InvalidLockKey { key: shown, reason })
+        Err(InvalidLockKey { key: shown, reason, longest })
     }
 
     /// The text of the key.
@@ -82,11 +87,15 @@ impl serde::Serialize for LockKey {
 /// Why a text is not a [`LockKey`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{key}` cannot be the key of a lock: {reason}; use 1 to 512 bytes without control characters, such as `billing:charge-run`"
+    "`{key}` cannot be the key of {}: {reason}; use 1 to {longest} bytes without control characters, such as {}",
+    if *longest == LockKey::LONGEST { "a lock" } else { "work" },
+    if *longest == LockKey::LONGEST { "`billing:charge-run`" } else { "`migrate:3`" }
 )]
 pub struct InvalidLockKey {
     key: String,
     reason: String,
+    /// In bytes. It tells the key of a lock from that of work.
+    longest: usize,
 }
 
 /// Who asks for a lock: one attempt to get it, and all that follows from that.
@@ -249,6 +258,8 @@ mod tests {
             assert!(text.contains(reason) && text.contains("billing:charge-run"), "{text}");
             assert!(!text.contains(char::is_control) && text.len() < 300, "{text:?}");
         }
+        let text = LockKey::prefixed("once:", &"x".repeat(508)).unwrap_err().to_string();
+        assert!(text.contains("of work: it has 508 bytes; use 1 to 507 bytes") && !text.contains("once:"), "{text}");
     }
 
     #[test]

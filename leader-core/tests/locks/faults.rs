@@ -214,7 +214,8 @@ async fn a_guard_whose_release_fails_says_so_and_is_released_later() {
     let guard = stage.elector.lock(KEY).acquire().await.unwrap();
     stage.store.inject_for_locks(Fault::Fail(plug_pulled()), releases);
     let error = guard.release().await.unwrap_err();
-    assert!(matches!(&error, LockError::Store { .. }) && error.to_string().contains("pulled the plug"), "{error}");
+    assert!(error.is_unconfirmed() && error.to_string().contains("pulled the plug"), "{error}");
+    assert!(error.to_string().contains("held to the end") && !error.to_string().contains("trying again"), "{error}");
     assert!(matches!(asked_of(&stage.memory, None).await, LockAnswer::Busy(_)));
     stage.store.heal();
     let calls = stage.store.lock_calls();
@@ -242,6 +243,7 @@ async fn without_a_wait_a_store_that_is_away_is_told_at_once_and_with_one_it_is_
     stage.store.inject_for_locks(Fault::Fail(plug_pulled()), |_| true);
     let error = stage.elector.lock(KEY).acquire().await.unwrap_err();
     assert!(matches!(error, LockError::Store { .. }), "{error}");
+    assert!(error.to_string().ends_with("pulled the plug; nothing was run"), "{error}");
     let elector = stage.elector.clone();
     let patient = tokio::spawn(async move { elector.lock(KEY).wait(TTL).acquire().await });
     stage.pass_until(|| stage.store.lock_calls() >= 4).await;

@@ -17,8 +17,11 @@ async fn a_lock_is_had_by_one_at_a_time_also_within_one_elector() {
     assert!(guard.is_held() && guard.remaining() <= TTL && guard.key().as_str() == KEY);
     for elector in [&a, &b] {
         let error = elector.lock(KEY).acquire().await.unwrap_err();
-        let LockError::Busy { holder, remaining, ahead, .. } = &error else { panic!("{error}") };
+        let LockError::Busy { holder, own, remaining, ahead, .. } = &error else { panic!("{error}") };
         assert_eq!((holder.as_ref(), *ahead), (Some(a.instance_id()), 0));
+        assert_eq!(*own, elector.instance_id() == a.instance_id());
+        assert_eq!(error.to_string().contains("which is this instance: a lock is not re-entrant"), *own, "{error}");
+        assert_eq!(error.to_string().contains("s left unless it is renewed"), !own, "{error}");
         assert!(*remaining <= TTL, "{remaining:?}");
     }
     b.lock("another").acquire().await.unwrap().release().await.unwrap();
@@ -125,6 +128,7 @@ async fn work_is_not_started_without_the_lock() {
     }
     let error = leader_core::lock(KEY).run(never).await.unwrap_err();
     assert!(matches!(error, LockError::NotStarted { .. }), "{error}");
+    assert!(error.to_string().contains("none was started, or it has ended"), "{error}");
     elector.shutdown(Duration::ZERO).await.unwrap_err();
     let error = elector.lock("another").run(never).await.unwrap_err();
     assert!(matches!(error, LockError::Stopped { .. }), "{error}");

@@ -182,10 +182,21 @@ async fn what_could_not_be_noted_is_no_success() {
     })
     .await;
     let error = once.await.unwrap().unwrap_err();
-    assert!(matches!(error, Problem::Lock(LockError::Lost { .. })), "{error:?}");
+    let Problem::Lock(LockError::Unconfirmed { error: cause, .. }) = &error else { panic!("{error:?}") };
+    assert_eq!(*cause, plug_pulled());
     store.heal();
     clock.advance(TTL);
     assert_eq!(elector.once("migrate:3").run(works).await, Ok(Once::Ran(7)));
+}
+
+#[tokio::test]
+async fn what_could_not_be_forgotten_is_said_to_be_noted_still() {
+    let store = FaultyStore::new(MemoryStore::new());
+    let elector = start(store.clone()).await;
+    store.inject_for_locks(Fault::Fail(plug_pulled()), |command| matches!(command.op, LockOp::Forget));
+    let error = elector.forget("migrate:3").await.unwrap_err();
+    assert!(matches!(error, LockError::NotForgotten { .. }), "{error}");
+    assert!(error.to_string().starts_with("the work `migrate:3` may still be noted as done"), "{error}");
 }
 
 #[tokio::test]
@@ -195,6 +206,8 @@ async fn nothing_is_run_without_an_elector_or_with_a_wrong_key() {
         let error = elector.once(key).run(must_not_run).await.unwrap_err();
         assert!(matches!(error, Problem::Lock(LockError::InvalidKey(_))), "{error:?}");
         assert!(elector.forget(key).await.is_err());
+        let text = format!("{error:?}");
+        assert!(text.contains("the key of work") && text.contains("507") && !text.contains("once:"), "{text}");
     }
     let error = leader_core::once("migrate:3").run(must_not_run).await.unwrap_err();
     assert!(matches!(error, Problem::Lock(LockError::NotStarted { .. })), "{error:?}");

@@ -45,6 +45,11 @@ pub struct Errand {
     pub folder: PathBuf,
 }
 
+/// The claim has ended before it was known that the work is done.
+fn is_over(error: &LockError) -> bool {
+    error.is_lost() || error.is_unconfirmed()
+}
+
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Does all of it, at once, and returns when each is known to be done.
@@ -72,7 +77,7 @@ pub(super) async fn run(
                     Ok(Once::Ran(())) => How::Done,
                     Ok(Once::Done) => How::Before,
                     Ok(Once::Busy) => How::Busy,
-                    Err(error) if error.downcast_ref().is_some_and(LockError::is_lost) => How::Lost,
+                    Err(error) if error.downcast_ref().is_some_and(is_over) => How::Lost,
                     Err(error) => How::Failed(error.to_string()),
                 };
                 let over = matches!(how, How::Done | How::Before);

@@ -4,7 +4,6 @@ use tokio::sync::oneshot;
 use tokio::task::{Id, JoinError};
 
 use super::super::describe_panic;
-use super::super::report::Report;
 use super::report::LockReport;
 use super::{Event, Failure, Locks};
 use crate::clock::BootInstant;
@@ -16,6 +15,9 @@ use crate::store::{LockAnswer, LockAnswers, LockBatch, LockCommand, LockKey, Loc
 
 /// So many commands go into one call: a longer script would keep other clients of the store waiting.
 pub(super) const BATCH: usize = 100;
+
+/// In so many ways an outage is told of.
+const MOST_TOLD: usize = 8;
 
 pub(super) type Done = Result<LockAnswers, StoreError>;
 
@@ -88,28 +90,39 @@ impl Locks {
         });
         match done {
             Ok(answers) => {
-                if self.failing.take().is_some() {
-                    self.reporter.send(Report::Lock(LockReport::Recovered));
+                if answers.iter().any(Result::is_ok) && !self.told.is_empty() {
+                    self.told.clear();
+                    self.reporter.send_lock(LockReport::Recovered);
                 }
                 for (member, answer) in members.into_iter().zip(answers) {
-                    if let (Err(error), Member::Lock { acquires: false, .. }) = (&answer, &member) {
+                    if let (Err(error), Member::Lock { nonce, acquires: false, .. }) = (&answer, &member) {
                         // Who asks for a lock is told so itself.
-                        self.reporter.send(Report::Lock(LockReport::Failed { commands: 1, error: error.clone() }));
+                        self.refused(*nonce, error);
                     }
                     self.answered(now, member, answer);
                 }
             }
             Err(error) => {
                 let held = members.iter().any(|member| !matches!(member, Member::Lock { acquires: true, .. }));
-                if held && self.failing.as_ref() != Some(&error) {
-                    let commands = members.len();
-                    self.reporter.send(Report::Lock(LockReport::Failed { commands, error: error.clone() }));
-                    self.failing = Some(error.clone());
+                // An outage is told of when it begins, and once more for each way in which it shows.
+                if held && self.told.len() < MOST_TOLD && !self.told.iter().any(|told| told.is_like(&error)) {
+                    self.reporter.send_lock(LockReport::Failed { key: None, error: error.clone() });
+                    self.told.push(error.clone());
                 }
                 for member in members {
                     self.answered(now, member, Err(error.clone()));
                 }
             }
+        }
+    }
+
+    /// One command by itself failed: that is told of its lock when it begins, and not at each attempt.
+    fn refused(&self, nonce: u128, error: &StoreError) {
+        if let Some(entry) = self.entries.get(&nonce)
+            && !entry.trouble.as_ref().is_some_and(|trouble| trouble.is_like(error))
+        {
+            let key = Some(entry.cell.key.clone());
+            self.reporter.send_lock(LockReport::Failed { key, error: error.clone() });
         }
     }
 
@@ -129,8 +142,8 @@ impl Locks {
             (Member::Forget { key, reply }, answer) => {
                 let forgotten = match answer {
                     Ok(LockAnswer::Forgotten(there)) => Ok(there),
-                    Ok(_) => Err(LockError::Store { key, error: wrong_answer() }),
-                    Err(error) => Err(LockError::Store { key, error }),
+                    Ok(_) => Err(LockError::NotForgotten { key, error: wrong_answer() }),
+                    Err(error) => Err(LockError::NotForgotten { key, error }),
                 };
                 // The asker may have gone.
                 let _ = reply.send(forgotten);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::{Cell, Entry, Event, Locks, answer, stopped};
 use crate::clock::BootInstant;
+use crate::lock::name::plain;
 use crate::work::RunningWork;
 
 /// So many locks are named.
@@ -58,9 +59,10 @@ impl Locks {
         cells.sort_by(|a, b| a.since.cmp(&b.since).then_with(|| a.key.cmp(&b.key)));
         let more = cells.len().saturating_sub(SHOWN);
         let name = |(n, cell): (usize, &&Arc<Cell>)| RunningWork {
-            what: if n < SHOWN { format!("the lock {}", cell.key) } else { format!("{more} more locks") },
+            what: if n < SHOWN { plain(&cell.key).to_string() } else { format!("{more} more locks") },
             group: None,
             running_for: now.saturating_since(cell.since),
+            is_lock: true,
         };
         cells.iter().enumerate().take(SHOWN + 1).map(name).collect()
     }

@@ -68,6 +68,8 @@ pub(crate) struct Machine {
     asked: bool,
     /// Some acquire got no answer: it may still be executed, after a release that overtook it.
     unanswered: bool,
+    /// Who had the lock when it was asked for last.
+    seen: Option<Busy>,
     /// How the release ended was told.
     farewell: bool,
     /// After that nothing of it stands in the store, neither lock nor place, whether it was released or not.
@@ -89,6 +91,7 @@ impl Machine {
             woken: false,
             asked: false,
             unanswered: false,
+            seen: None,
             farewell: false,
             stands_until: now,
         }
@@ -116,6 +119,11 @@ impl Machine {
     /// Nothing is left to do or to wait for.
     pub(crate) fn is_gone(&self) -> bool {
         self.state == State::Gone && self.outstanding.is_none()
+    }
+
+    /// What one who waits was answered last.
+    pub(crate) fn waits_for(&self) -> Option<&Busy> {
+        self.seen.as_ref().filter(|_| self.is_waiting())
     }
 
     /// Still waits for the lock.
@@ -212,7 +220,7 @@ impl Machine {
                 notices.push(Notice::Lost(token, Loss::Expired));
             }
             State::Completing { token, deadline, .. } if deadline <= now && self.outstanding.is_none() => {
-                notices.push(Notice::NotCompleted);
+                notices.push(Notice::Unconfirmed(token));
                 self.take_leave(now, Some(token));
             }
             _ => {}
@@ -342,6 +350,7 @@ impl Machine {
         let span = if std::mem::take(&mut self.woken) { Span::at(now) } else { timing::next_question(now, &busy) };
         // Then it asks for the last time.
         self.next = span.before(self.rules.wait_until);
+        self.seen = Some(busy);
     }
 
     fn renewed(&mut self, sent: &Outstanding) {

@@ -97,7 +97,7 @@ fn a_completion_is_tried_until_the_deadline() {
     away.ask(8_000);
     assert_eq!(away.machine.next(), None);
     away.fail(9_000, Failure::Passing);
-    assert_eq!(away.take(), [Notice::NotCompleted]);
+    assert_eq!(away.take(), [Notice::Unconfirmed(TOKEN)]);
     assert_eq!(away.ask(9_000), LockOp::Release { token: Some(TOKEN) });
 }
 
