@@ -24,7 +24,7 @@ Usage: cargo run --example fleet -- [OPTIONS]
   --log DIR        keep the instances' logs in this folder, which must be empty or new
   --help           this text
 
-It exits with 0 if never two led at once and no tick ran twice, with 1 otherwise, with 2 if the command line is
+It exits with 0 if never two led at once and each tick ran once, with 1 otherwise, with 2 if the command line is
 wrong, with 3 if the fleet could not be run, and with 130 if it was interrupted.
 ";
 

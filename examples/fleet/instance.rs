@@ -22,13 +22,13 @@ const GRACE: Duration = Duration::from_secs(1);
 /// An instance that is still there so long after its parent ended it ends the hard way.
 const LAST_GRACE: Duration = Duration::from_secs(4);
 
-#[cron("* * * * * *")]
+#[cron("* * * * * *", missed = "all")]
 #[leader_only]
 async fn report(log: &Log, tick: Tick) -> io::Result<()> {
     log.ran("report", &tick, BootInstant::now())
 }
 
-#[cron("*/2 * * * * *")]
+#[cron("*/2 * * * * *", missed = "all")]
 #[leader_only(group = "cleanup")]
 async fn cleanup(log: &Log, tick: Tick) -> io::Result<()> {
     log.ran("cleanup", &tick, BootInstant::now())
