@@ -51,15 +51,23 @@
 //!
 //! # Ticks
 //! A [`Tick`] is a whole second of the schedule, computed from the tick before it, never from the time of waking.
-//! - No tick runs twice on one instance, also if its wall clock is set back: jobs then wait until it has caught up.
-//! - An instance that was asleep, or whose clock jumped ahead, runs the newest tick once; [`Tick::missed`] says how many
-//!   there were before it.
-//! - Runs of one job do not overlap on one instance: a tick that comes while the run before is still on is left out, logged
-//!   as a warning, and told to the next run as missed.
-//! - A panic or an error is logged and counted, and the job runs again at its next tick.
+//! A job of a group claims each tick in the store's *ledger* before its body begins, under the leader's term:
+//! - No tick is run by two instances, or twice by one, whatever happens around it: a hand-over, a crash, a stall, a clock that is
+//!   wrong or jumps. A tick is due by the store's clock alone.
+//! - Whoever leads next finds what nobody has claimed, and makes up for it, as [`Missed`] and [`Job::within`] say: by default the
+//!   newest tick, unless it is older than ten minutes; [`Tick::missed`] says how many there were before it.
+//! - One run of a job is on at a time in the whole fleet, unless [`Overlap::Allow`]; a tick that comes meanwhile waits.
+//! - A run that died is not repeated, unless [`Delivery::AtLeastOnce`].
+//! - After a store has lost its memory a tick may be lost, and is never doubled. The log says which.
 //!
-//! Ticks that fall into a change of leaders, between the end of one lease and the begin of the next, are lost; and a wall
-//! clock that differs between two instances may let both run one tick, one after the other.
+//! A job without a group runs on every instance, by its wall clock:
+//! - No tick runs twice, also if the clock is set back: jobs then wait until it has caught up.
+//! - An instance that was asleep, or whose clock jumped ahead, runs the newest tick once.
+//! - Runs do not overlap: a tick that comes while the run before is still on is left out, logged as a warning, and told to the next
+//!   run as missed.
+//!
+//! A panic or an error is logged and counted, and the job runs again at its next tick. [`Running::history`] and
+//! [`Running::explain`] tell what became of a tick.
 //!
 //! # The end
 //! [`Elector::shutdown`](leader_core::Elector::shutdown) ends the jobs, too; [`Running::stop`] ends the jobs and keeps
