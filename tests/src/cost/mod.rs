@@ -1,7 +1,7 @@
 //! What locks cost; the program `lock-cost`.
 //!
-//! [`bare`] is what is compared with: the same scripts, or transactions, and nothing around them. [`ours`] and [`peers`] are
-//! the locks; [`table`] measures them in turns.
+//! `bare` is what is compared with: the same scripts, or transactions, and nothing around them. `ours` and `peers` are
+//! the locks; `table` measures them in turns.
 #![allow(clippy::print_stdout, reason = "a command that people read")]
 
 mod bare;
