@@ -14,7 +14,7 @@ use crate::course::{Claimed, Course, Failure, Notice, Poll, Rules};
 use crate::engine::Engine;
 use crate::job::Body;
 use crate::live_job::LiveJob;
-use crate::orders::Held;
+use crate::orders::{Held, Tell};
 use crate::plan::Gap;
 use crate::run::Run;
 use crate::store_clock::StoreClock;
@@ -34,11 +34,13 @@ struct Member {
     /// Permission to run the tick that is being claimed: while it is held, the lease is not given back.
     entry: Option<Entry>,
     wake: Option<BootInstant>,
+    /// Its own commands fail, and the log was told why.
+    failing: Option<StoreError>,
 }
 
 /// What becomes of it when the ledger knows.
 enum Waits {
-    Told(oneshot::Sender<()>),
+    Told(Tell),
     Dropped(Option<Held>),
 }
 
@@ -87,7 +89,10 @@ impl Courses {
         let (Some(group), Ok(name)) = (job.group.clone(), JobName::new(&*job.name)) else { return };
         let course = Course::new(job.schedule.clone(), job.policy, seed(&group, &name), self.rules);
         self.touched.push(job.id);
-        self.members.insert(job.id, Member { job, group, name, course, removed: false, entry: None, wake: None });
+        self.members.insert(
+            job.id,
+            Member { job, group, name, course, removed: false, entry: None, wake: None, failing: None },
+        );
     }
 
     pub(crate) fn remove(&mut self, job: usize) {
@@ -121,11 +126,11 @@ impl Courses {
     }
 
     /// The body of this claim has ended.
-    pub(crate) fn ended(&mut self, job: usize, nonce: u128, end: RunEnd, cut: bool, told: oneshot::Sender<()>) {
+    pub(crate) fn ended(&mut self, job: usize, nonce: u128, end: RunEnd, cut: bool, tell: Tell) {
         self.cuts.remove(&nonce);
         if let Some(member) = self.members.get_mut(&job) {
             member.course.ended(nonce, end, cut);
-            self.waiting.push((job, nonce, Waits::Told(told)));
+            self.waiting.push((job, nonce, Waits::Told(tell)));
             self.settle(job);
         }
     }
@@ -227,9 +232,13 @@ impl Courses {
                     match (answer, self.members.get_mut(&index)) {
                         (Ok(answer), Some(member)) => {
                             self.clock = Some(StoreClock::new(now, answer.now_us));
+                            member.failing = None;
                             member.course.answered(now, no, &answer, &mut notices);
                         }
-                        (Err(error), _) => self.failed(now, index, no, &error),
+                        (Err(error), _) => {
+                            self.failed(now, index, no, &error);
+                            self.job_failed(index, error);
+                        }
                         (Ok(_), None) => {}
                     }
                     self.tell(index, notices);
@@ -237,6 +246,7 @@ impl Courses {
                 }
             }
             Err(error) => {
+                self.call_failed(error.clone());
                 for (index, no) in requests {
                     self.failed(now, index, no, &error);
                     self.settle(index);
@@ -247,16 +257,32 @@ impl Courses {
 
     fn failed(&mut self, now: BootInstant, index: usize, no: u64, error: &StoreError) {
         let failure = if error.is_permanent() { Failure::Permanent } else { Failure::Passing };
-        let Some(member) = self.members.get_mut(&index) else { return };
-        member.course.failed(now, no, failure);
-        if self.failing.as_ref() != Some(error) {
-            let job = &member.job;
-            let (name, group) = (&*job.name, job.group_name());
+        if let Some(member) = self.members.get_mut(&index) {
+            member.course.failed(now, no, failure);
+        }
+    }
+
+    /// A call failed, with all that it asked.
+    fn call_failed(&mut self, error: StoreError) {
+        if self.failing.as_ref() != Some(&error) {
             tracing::warn!(
-                target: "leader", job = name, group,
-                "the ledger of ticks was not asked, so no tick of job {name} begins until it is: {error}"
+                target: "leader",
+                "the ledger of ticks was not asked, so no tick of a group begins until it is: {error}"
             );
-            self.failing = Some(error.clone());
+            self.failing = Some(error);
+        }
+    }
+
+    /// The command of one job failed; the others of its call did not.
+    fn job_failed(&mut self, index: usize, error: StoreError) {
+        let Some(member) = self.members.get_mut(&index) else { return };
+        if member.failing.as_ref() != Some(&error) {
+            let (name, group) = (&*member.job.name, member.job.group_name());
+            tracing::error!(
+                target: "leader", job = name, group,
+                "no tick of job {name} begins, others are not touched: {error}"
+            );
+            member.failing = Some(error);
         }
     }
 
@@ -270,8 +296,7 @@ impl Courses {
         let Some(Member { course, .. }) = self.members.get(&index) else { return };
         for (_, _, waits) in self.waiting.extract_if(.., |(of, nonce, _)| *of == index && course.is_settled(*nonce)) {
             match waits {
-                // Who waited may have gone.
-                Waits::Told(told) => drop(told.send(())),
+                Waits::Told(tell) => tell.tell(),
                 Waits::Dropped(held) => drop(held),
             }
         }

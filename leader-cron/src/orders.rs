@@ -1,7 +1,7 @@
 //! What the waker is told: by runs of their ends, by handles of jobs that come and go.
 
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 
 use leader_core::store::RunEnd;
 use tokio::sync::oneshot;
@@ -11,14 +11,33 @@ use crate::live_job::LiveJob;
 /// Keeps the lease from being given back.
 pub(crate) type Held = Box<dyn Any + Send + Sync>;
 
+/// Who is told that the ledger knows.
+#[derive(Debug)]
+pub(crate) enum Tell {
+    Task(oneshot::Sender<()>),
+    Thread(mpsc::Sender<()>),
+    Nobody,
+}
+
+impl Tell {
+    pub(crate) fn tell(self) {
+        // Who waited may have gone.
+        match self {
+            Self::Task(tell) => drop(tell.send(())),
+            Self::Thread(tell) => drop(tell.send(())),
+            Self::Nobody => {}
+        }
+    }
+}
+
 /// See the module. A job is meant by its number.
 #[derive(Debug)]
 pub(crate) enum Order {
     /// The body of this claim did not begin: the lease had ended, or the jobs were stopped. `held` is dropped when the ledger
     /// knows.
     Refused { job: usize, nonce: u128, held: Option<Held> },
-    /// The body of this claim has ended; `told` resolves when the ledger knows.
-    Ended { job: usize, nonce: u128, end: RunEnd, cut: bool, told: oneshot::Sender<()> },
+    /// The body of this claim has ended.
+    Ended { job: usize, nonce: u128, end: RunEnd, cut: bool, tell: Tell },
     /// From now on this job is run, too.
     Add(Arc<LiveJob>),
     /// This one is run no more.

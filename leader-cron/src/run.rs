@@ -4,7 +4,7 @@ use std::any::Any;
 use std::future::{pending, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::task::Poll;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -18,7 +18,7 @@ use crate::bodies::Begun;
 use crate::engine::Engine;
 use crate::job::{Body, Membership};
 use crate::live_job::LiveJob;
-use crate::orders::{Held, Order};
+use crate::orders::{Held, Order, Tell};
 use crate::registration::{BoxFuture, Context, Outcome};
 use crate::status::{LastRun, RunOutcome};
 use crate::tick::{Tick, instant};
@@ -110,8 +110,9 @@ impl Run {
         };
         report.outcome = tokio::select! {
             biased;
-            ended = body => outcome(ended),
+            // First: another instance may run the job already.
             () = cut => RunOutcome::Cancelled,
+            ended = body => outcome(ended),
             () = timeout(job.policy.timeout) => RunOutcome::TimedOut,
         };
         report.tell().await;
@@ -130,7 +131,7 @@ impl Run {
             Permit::Ungated(_until_it_ends) => body(),
         }));
         drop(scope);
-        tokio::runtime::Handle::current().block_on(report.tell());
+        report.tell_from_thread();
     }
 
     fn take_cut(&mut self) -> impl Future<Output = ()> + use<> {
@@ -219,18 +220,33 @@ impl Report {
     /// Tells the course how the run ended. Resolves when the ledger knows; without an answer in the time of some calls, it is
     /// told in the background.
     async fn tell(&mut self) {
-        let Some(told) = self.end() else { return };
-        let (_, _, operation_timeout) = self.run.engine.elector.__timing();
-        // In time, or not: the course goes on telling it.
-        let _ = tokio::time::timeout(3 * operation_timeout, told).await;
+        let (tell, told) = oneshot::channel();
+        if self.end(Tell::Task(tell)) {
+            // In time, or not: the course goes on telling it.
+            let _ = tokio::time::timeout(self.patience(), told).await;
+        }
     }
 
-    fn end(&mut self) -> Option<oneshot::Receiver<()>> {
-        let Origin::Claim(claim) = &mut self.run.origin else { return None };
-        if std::mem::replace(&mut claim.told, true) {
-            return None;
+    /// The same on a thread that may block; the runtime may be about to end.
+    fn tell_from_thread(&mut self) {
+        let (tell, told) = mpsc::channel();
+        if self.end(Tell::Thread(tell)) {
+            // As above.
+            let _ = told.recv_timeout(self.patience());
         }
-        let (told, is_told) = oneshot::channel();
+    }
+
+    fn patience(&self) -> Duration {
+        let (_, _, operation_timeout) = self.run.engine.elector.__timing();
+        3 * operation_timeout
+    }
+
+    /// Whether there was something to tell that had not been told.
+    fn end(&mut self, tell: Tell) -> bool {
+        let Origin::Claim(claim) = &mut self.run.origin else { return false };
+        if std::mem::replace(&mut claim.told, true) {
+            return false;
+        }
         let since = self.began_at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let (outcome, message) = match &self.outcome {
             RunOutcome::Ok => (Ending::Succeeded, ""),
@@ -247,14 +263,14 @@ impl Report {
         };
         let cut = matches!(self.outcome, RunOutcome::Cancelled);
         let (job, nonce) = (self.run.job.id, claim.nonce);
-        self.run.engine.order(Order::Ended { job, nonce, end, cut, told });
-        Some(is_told)
+        self.run.engine.order(Order::Ended { job, nonce, end, cut, tell });
+        true
     }
 }
 
 impl Drop for Report {
     fn drop(&mut self) {
-        self.end();
+        self.end(Tell::Nobody);
         let (job, duration) = (&*self.run.job, self.began.elapsed());
         let tick = self.run.tick.unix_seconds();
         let (name, group, term) = (&*job.name, job.group_name(), self.term.map(Term::get));

@@ -94,7 +94,7 @@ impl Waker {
     fn obey(&mut self, order: Order, now: SystemTime) {
         match order {
             Order::Refused { job, nonce, held } => self.courses.refused(job, nonce, held),
-            Order::Ended { job, nonce, end, cut, told } => self.courses.ended(job, nonce, end, cut, told),
+            Order::Ended { job, nonce, end, cut, tell } => self.courses.ended(job, nonce, end, cut, tell),
             Order::Add(job) => {
                 self.schedule(&job, now);
                 self.courses.add(job);
