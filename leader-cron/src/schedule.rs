@@ -204,6 +204,103 @@ mod tests {
         assert_ticks("0 45 1 * * *", "Australia/Lord_Howe", "2026-04-03T12:00:00Z", &expected);
     }
 
+    /// Both days of five zones: a fixed time in the gap, one in the doubled hour, one outside of both, and each hour.
+    #[test]
+    fn the_days_on_which_clocks_change_have_each_tick_once() {
+        let cases: &[(&str, &str, &str, &[&str])] = &[
+            (
+                "Europe/Berlin",
+                "0 30 2 * * *",
+                "2026-03-28T12:00:00Z",
+                &["2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"],
+            ),
+            (
+                "Europe/Berlin",
+                "0 30 2 * * *",
+                "2026-10-24T12:00:00Z",
+                &["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"],
+            ),
+            ("Europe/Berlin", "0 0 9 * * *", "2026-03-28T12:00:00Z", &["2026-03-29T07:00:00Z", "2026-03-30T07:00:00Z"]),
+            ("Europe/Berlin", "0 0 * * * *", "2026-03-28T23:30:00Z", &["2026-03-29T00:00:00Z", "2026-03-29T01:00:00Z"]),
+            ("Europe/Berlin", "0 0 * * * *", "2026-10-24T23:30:00Z", &["2026-10-25T00:00:00Z", "2026-10-25T01:00:00Z"]),
+            (
+                "Europe/London",
+                "0 30 1 * * *",
+                "2026-03-28T12:00:00Z",
+                &["2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"],
+            ),
+            (
+                "Europe/London",
+                "0 30 1 * * *",
+                "2026-10-24T12:00:00Z",
+                &["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"],
+            ),
+            ("Europe/London", "0 0 * * * *", "2026-10-24T23:30:00Z", &["2026-10-25T00:00:00Z", "2026-10-25T01:00:00Z"]),
+            // The clocks change at midnight.
+            (
+                "America/Sao_Paulo",
+                "0 30 0 * * *",
+                "2018-11-03T12:00:00Z",
+                &["2018-11-04T03:00:00Z", "2018-11-05T02:30:00Z"],
+            ),
+            (
+                "America/Sao_Paulo",
+                "0 30 23 * * *",
+                "2018-02-17T12:00:00Z",
+                &["2018-02-18T01:30:00Z", "2018-02-19T02:30:00Z"],
+            ),
+            (
+                "America/Havana",
+                "0 30 0 * * *",
+                "2026-03-07T12:00:00Z",
+                &["2026-03-08T05:00:00Z", "2026-03-09T04:30:00Z"],
+            ),
+            (
+                "America/Havana",
+                "0 30 0 * * *",
+                "2026-10-31T12:00:00Z",
+                &["2026-11-01T04:30:00Z", "2026-11-02T05:30:00Z"],
+            ),
+            // By half an hour.
+            (
+                "Australia/Lord_Howe",
+                "0 15 2 * * *",
+                "2026-10-03T12:00:00Z",
+                &["2026-10-03T15:30:00Z", "2026-10-04T15:15:00Z"],
+            ),
+            (
+                "Australia/Lord_Howe",
+                "0 45 1 * * *",
+                "2026-04-04T12:00:00Z",
+                &["2026-04-04T14:45:00Z", "2026-04-05T15:15:00Z"],
+            ),
+            (
+                "Australia/Lord_Howe",
+                "0 0 * * * *",
+                "2026-04-04T13:30:00Z",
+                &["2026-04-04T14:00:00Z", "2026-04-04T15:30:00Z"],
+            ),
+        ];
+        for (zone, expression, after, expected) in cases {
+            assert_ticks(expression, zone, after, expected);
+        }
+    }
+
+    #[test]
+    fn each_minute_of_a_doubled_hour_is_a_tick_both_times() {
+        for (zone, after) in [
+            ("Europe/Berlin", "2026-10-24T23:59:00Z"),
+            ("Europe/London", "2026-10-24T23:59:00Z"),
+            ("America/Sao_Paulo", "2018-02-18T00:59:00Z"),
+            ("America/Havana", "2026-11-01T03:59:00Z"),
+            ("Australia/Lord_Howe", "2026-04-04T13:59:00Z"),
+        ] {
+            let first = seconds(after);
+            let expected: Vec<i64> = (1..=180).map(|minute| first + minute * 60).collect();
+            assert_eq!(ticks("* * * * *", zone, after, 180), expected, "{zone}");
+        }
+    }
+
     #[test]
     fn what_never_comes_has_no_next_tick() {
         for expression in ["0 0 0 30 2 *", "0 0 0 1 1 * 2020"] {
