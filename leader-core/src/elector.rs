@@ -13,7 +13,6 @@ use crate::cell::Cell;
 use crate::config::Config;
 use crate::doctor::Finding;
 use crate::driver::Control;
-use crate::entry::Entry;
 use crate::error::{DoctorError, DrainError, InspectError, NotLive, NotReady, StartError, UnknownGroup};
 use crate::event::{Event, Subscription};
 use crate::gate::OnLoss;
@@ -21,7 +20,7 @@ use crate::group::GroupName;
 use crate::identity::InstanceId;
 use crate::lease::{Lease, Look};
 use crate::scope::{EnterGuard, Scoped};
-use crate::shared::{JobClaim, Phase, Shared};
+use crate::shared::{Phase, Shared};
 use crate::status::{GroupStatus, Problem, Standing, Status};
 use crate::work::What;
 
@@ -75,7 +74,7 @@ impl Elector {
         crate::bootstrap::launch(config, false).await
     }
 
-    fn shared(&self) -> &Shared {
+    pub(crate) fn shared(&self) -> &Shared {
         &self.0.shared
     }
 
@@ -93,7 +92,7 @@ impl Elector {
     }
 
     /// A cell, or a warning, once for each name: never fail open, and never silently.
-    fn known(&self, group: &str) -> Option<&Arc<Cell>> {
+    pub(crate) fn known(&self, group: &str) -> Option<&Arc<Cell>> {
         match self.shared().cell(group) {
             Ok(cell) => Some(cell),
             Err(unknown) => {
@@ -398,53 +397,6 @@ impl Elector {
         let (reply, answer) = oneshot::channel();
         self.0.control.send(question(reply)).ok()?;
         answer.await.ok()
-    }
-}
-
-/// For `leader-cron`. Not part of the stable API.
-#[doc(hidden)]
-impl Elector {
-    /// Registers a gated body named `what`; `None` if this instance does not lead, or a drain is on.
-    pub fn __enter(&self, group: &str, what: &Arc<str>, on_loss: OnLoss) -> Option<Entry> {
-        self.known(group)?.enter(What::Named(Arc::clone(what)), on_loss)
-    }
-
-    /// Registers a body that is not gated; `None` once the shutdown has begun. It is waited for until the result is dropped.
-    pub fn __begin_ungated(&self, what: &Arc<str>) -> Option<impl Send + Sync + use<>> {
-        self.shared().ungated.begin(What::Named(Arc::clone(what)), false)
-    }
-
-    /// Keeps these names for one scheduler. The error names those that another one has.
-    pub fn __claim_jobs(&self, names: Vec<Arc<str>>) -> Result<JobClaim, Vec<Arc<str>>> {
-        let mut jobs = self.shared().jobs.lock().unwrap_or_else(PoisonError::into_inner);
-        let taken: Vec<_> = names.iter().filter(|name| jobs.contains(*name)).cloned().collect();
-        if !taken.is_empty() {
-            return Err(taken);
-        }
-        jobs.extend(names.iter().cloned());
-        Ok(JobClaim::new(Arc::clone(&self.0.shared), names))
-    }
-
-    /// Whether annotated functions ask this elector everywhere, not only inside its scopes.
-    #[must_use]
-    pub fn __is_process_wide(&self) -> bool {
-        self.shared().cells.values().any(|cell| cell.slot.is_some())
-    }
-
-    /// Resolves when the shutdown has begun, or the elector has ended in another way.
-    pub async fn __closing(&self) {
-        self.reached(Phase::Ending).await;
-    }
-
-    /// Resolves when the elector has ended: it asks the store nothing any more.
-    pub async fn __ended(&self) {
-        self.reached(Phase::Stopped).await;
-    }
-
-    async fn reached(&self, phase: Phase) {
-        let mut progress = self.shared().progress.subscribe();
-        // The sender lives as long as this handle.
-        let _ = progress.wait_for(|p| p.phase >= phase).await;
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a schedule asks of the ledger of ticks, by way of the driver.
+//! What leader-cron asks of an elector: the gate, and, by way of the driver, the ledger of ticks.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,9 +8,13 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::clock::BootInstant;
 use crate::elector::Elector;
+use crate::entry::Entry;
 use crate::error::StoreError;
+use crate::gate::OnLoss;
 use crate::identity::Candidate;
+use crate::shared::{JobClaim, Phase};
 use crate::store::{TickAnswers, TickCommand};
+use crate::work::What;
 
 /// Commands that go out in one call.
 #[derive(Debug)]
@@ -74,5 +78,48 @@ impl Elector {
                 })
             })
         }
+    }
+
+    /// Registers a gated body named `what`; `None` if this instance does not lead, or a drain is on.
+    pub fn __enter(&self, group: &str, what: &Arc<str>, on_loss: OnLoss) -> Option<Entry> {
+        self.known(group)?.enter(What::Named(Arc::clone(what)), on_loss)
+    }
+
+    /// Registers a body that is not gated; `None` once the shutdown has begun. It is waited for until the result is dropped.
+    pub fn __begin_ungated(&self, what: &Arc<str>) -> Option<impl Send + Sync + use<>> {
+        self.shared().ungated.begin(What::Named(Arc::clone(what)), false)
+    }
+
+    /// Keeps these names for one scheduler. The error names those that another one has.
+    pub fn __claim_jobs(&self, names: Vec<Arc<str>>) -> Result<JobClaim, Vec<Arc<str>>> {
+        let mut jobs = self.shared().jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken: Vec<_> = names.iter().filter(|name| jobs.contains(*name)).cloned().collect();
+        if !taken.is_empty() {
+            return Err(taken);
+        }
+        jobs.extend(names.iter().cloned());
+        Ok(JobClaim::new(Arc::clone(&self.0.shared), names))
+    }
+
+    /// Whether annotated functions ask this elector everywhere, not only inside its scopes.
+    #[must_use]
+    pub fn __is_process_wide(&self) -> bool {
+        self.shared().cells.values().any(|cell| cell.slot.is_some())
+    }
+
+    /// Resolves when the shutdown has begun, or the elector has ended in another way.
+    pub async fn __closing(&self) {
+        self.reached(Phase::Ending).await;
+    }
+
+    /// Resolves when the elector has ended: it asks the store nothing any more.
+    pub async fn __ended(&self) {
+        self.reached(Phase::Stopped).await;
+    }
+
+    async fn reached(&self, phase: Phase) {
+        let mut progress = self.shared().progress.subscribe();
+        // The sender lives as long as this handle.
+        let _ = progress.wait_for(|p| p.phase >= phase).await;
     }
 }
