@@ -108,7 +108,10 @@ impl<'a> Parent<'a> {
             rested: None,
             ready: now,
             last_whole: now,
-            watched: Watched::default(),
+            watched: Watched {
+                ttl_ms: i64::try_from(options.ttl.as_millis()).unwrap_or(i64::MAX),
+                ..Watched::default()
+            },
         })
     }
 

@@ -79,6 +79,17 @@ pub(crate) fn claimed(group: &str, on_loss: OnLoss) -> Claim {
     Claim::Entered(Entry { lease, ticket })
 }
 
+/// See [`Entry::hold`].
+#[derive(Debug)]
+pub struct Hold(Arc<Ticket>);
+
+impl Hold {
+    /// From here on a drain whose grace is over gives it a moment, and goes on.
+    pub fn set_cancellable(&self) {
+        self.0.set_cancellable(true);
+    }
+}
+
 /// Permission to run one piece of gated work: the gate said yes.
 #[derive(Debug)]
 pub struct Entry {
@@ -99,8 +110,13 @@ impl Entry {
     }
 
     /// Until it is dropped, the work counts as running, though its body may have ended: the lease is not given back.
-    pub fn hold(&self) -> impl Send + Sync + use<> {
-        Arc::clone(&self.ticket)
+    pub fn hold(&self) -> Hold {
+        Hold(Arc::clone(&self.ticket))
+    }
+
+    /// Whether a drain whose grace is over goes on without the work, once it was given a moment.
+    pub fn set_cancellable(&self, cancellable: bool) {
+        self.ticket.set_cancellable(cancellable);
     }
 
     /// Runs `body` to its end, also if the lease is lost meanwhile.

@@ -56,6 +56,13 @@ impl StoreError {
         }
     }
 
+    /// For leader-cron: as the log of leader-core decides it.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn __is_like(&self, other: &Self) -> bool {
+        self.is_like(other)
+    }
+
     /// Whether it says the same, whatever was attempted: no news for a log.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         match (self, other) {

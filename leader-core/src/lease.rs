@@ -239,6 +239,13 @@ impl Lease {
         self.0.reached(Phase::Ending).await;
     }
 
+    /// A drain, a step-down or the shutdown has begun, or the lease is lost.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn __is_ending(&self) -> bool {
+        *self.0.phase.borrow() >= Phase::Ending
+    }
+
     /// Since the acquisition of this term nobody but this elector can have led.
     #[doc(hidden)]
     #[must_use]

@@ -136,7 +136,7 @@ pub use work::RunningWork;
 /// What the attribute macros expand to. Not part of the stable API.
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::entry::Entry;
+    pub use crate::entry::{Entry, Hold};
     pub use crate::gate::{CallSite, OnLoss, Skipped};
     pub use crate::group::{GroupRegistration, Site};
     pub use crate::identity::random;

@@ -277,6 +277,16 @@ impl Course {
         self.claim.is_some()
     }
 
+    /// A tick may have been claimed, and nobody knows.
+    pub fn is_unsure(&self) -> bool {
+        self.claim.is_some_and(|claim| claim.unsure)
+    }
+
+    /// No run is on.
+    pub fn is_idle(&self) -> bool {
+        self.runs.is_empty()
+    }
+
     /// The ledger knows all that there is to know, and no run is on.
     pub fn is_quiet(&self) -> bool {
         self.claim.is_none() && self.runs.is_empty() && self.debts.is_empty()
@@ -287,6 +297,10 @@ impl Course {
         let Some(sent) = self.outstanding.take_if(|outstanding| outstanding.no == no) else { return };
         if let (Kind::Claim, Some(claim)) = (sent.kind, &mut self.claim) {
             claim.unsure |= failure == Failure::Passing;
+        }
+        if sent.kind == Kind::Claim && failure == Failure::Permanent {
+            // It was not executed; unless an earlier request for it was.
+            self.claim.take_if(|claim| !claim.unsure);
         }
         self.failures = self.failures.saturating_add(1);
         let first = Duration::from_millis(if failure == Failure::Passing { 100 } else { 1_000 });

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future::pending;
 use std::sync::Arc;
 
-use leader_core::__private::{Entry, OnLoss};
+use leader_core::__private::{Entry, Hold, OnLoss};
 use leader_core::store::{JobName, RunEnd, TickAnswers, TickCommand};
 use leader_core::{BootInstant, GroupName, StoreError};
 use tokio::sync::oneshot;
@@ -12,9 +12,8 @@ use tokio::task::JoinSet;
 
 use crate::course::{Claimed, Course, Failure, Notice, Poll, Rules};
 use crate::engine::Engine;
-use crate::job::Body;
 use crate::live_job::LiveJob;
-use crate::orders::{Held, Tell};
+use crate::orders::Tell;
 use crate::plan::Gap;
 use crate::run::Run;
 use crate::store_clock::StoreClock;
@@ -41,7 +40,7 @@ struct Member {
 /// What becomes of it when the ledger knows.
 enum Waits {
     Told(Tell),
-    Dropped(Option<Held>),
+    Dropped(Option<Hold>),
 }
 
 type Answered = (Vec<(usize, u64)>, Result<TickAnswers, StoreError>);
@@ -58,7 +57,7 @@ pub(crate) struct Courses {
     /// How to cut a run, by the nonce of its claim.
     cuts: HashMap<u128, oneshot::Sender<()>>,
     /// Who waits until the ledger knows of the end of a run.
-    waiting: Vec<(usize, u128, Waits)>,
+    waiting: HashMap<usize, Vec<(u128, Waits)>>,
     /// The calls fail since.
     failing: Option<StoreError>,
 }
@@ -74,7 +73,7 @@ impl Courses {
             clock: None,
             calls: JoinSet::new(),
             cuts: HashMap::new(),
-            waiting: Vec::new(),
+            waiting: HashMap::new(),
             failing: None,
             engine,
         };
@@ -116,11 +115,11 @@ impl Courses {
     }
 
     /// The body of this claim never began.
-    pub(crate) fn refused(&mut self, job: usize, nonce: u128, held: Option<Held>) {
+    pub(crate) fn refused(&mut self, job: usize, nonce: u128, held: Option<Hold>) {
         self.cuts.remove(&nonce);
         if let Some(member) = self.members.get_mut(&job) {
             member.course.refused(nonce);
-            self.waiting.push((job, nonce, Waits::Dropped(held)));
+            self.waiting.entry(job).or_default().push((nonce, Waits::Dropped(held)));
             self.settle(job);
         }
     }
@@ -130,7 +129,7 @@ impl Courses {
         self.cuts.remove(&nonce);
         if let Some(member) = self.members.get_mut(&job) {
             member.course.ended(nonce, end, cut);
-            self.waiting.push((job, nonce, Waits::Told(tell)));
+            self.waiting.entry(job).or_default().push((nonce, Waits::Told(tell)));
             self.settle(job);
         }
     }
@@ -155,6 +154,11 @@ impl Courses {
     /// Nothing is owed to the ledger, and nothing is on.
     pub(crate) fn is_quiet(&self) -> bool {
         self.calls.is_empty() && self.members.values().all(|member| member.course.is_quiet())
+    }
+
+    /// No run is on.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.members.values().all(|member| member.course.is_idle())
     }
 
     /// Does everything that is due. `closed`: no run begins any more.
@@ -182,11 +186,15 @@ impl Courses {
         if let Some(at) = member.wake.take() {
             self.wakes.remove(&(at, index));
         }
-        // The gate is asked before the claim, and the lease is not given back until what was claimed is settled.
+        // The gate is asked before the claim, and the lease is not given back until what was claimed is settled. Unless nobody can
+        // tell whether it was: then the claim is given back once it can no longer be executed.
+        let goes = closed || member.removed || member.entry.as_ref().is_some_and(|entry| entry.lease().__is_ending());
+        if goes && member.course.is_unsure() {
+            member.entry = None;
+        }
         if member.entry.as_ref().is_none_or(|entry| !entry.lease().is_held()) {
-            let cancels = job.cancel_on_loss && matches!(job.body, Body::Async(_));
-            let on_loss = if cancels { OnLoss::Cancel } else { OnLoss::Finish };
-            let entry = self.engine.elector.__enter(member.group.as_str(), &job.name, on_loss);
+            // What the body is, is said once it begins.
+            let entry = self.engine.elector.__enter(member.group.as_str(), &job.name, OnLoss::Cancel);
             member.entry = entry.filter(|_| !closed && !member.removed);
         }
         match &member.entry {
@@ -264,7 +272,7 @@ impl Courses {
 
     /// A call failed, with all that it asked.
     fn call_failed(&mut self, error: StoreError) {
-        if self.failing.as_ref() != Some(&error) {
+        if self.failing.as_ref().is_none_or(|known| !known.__is_like(&error)) {
             tracing::warn!(
                 target: "leader",
                 "the ledger of ticks was not asked, so no tick of a group begins until it is: {error}"
@@ -276,7 +284,7 @@ impl Courses {
     /// The command of one job failed; the others of its call did not.
     fn job_failed(&mut self, index: usize, error: StoreError) {
         let Some(member) = self.members.get_mut(&index) else { return };
-        if member.failing.as_ref() != Some(&error) {
+        if member.failing.as_ref().is_none_or(|known| !known.__is_like(&error)) {
             let (name, group) = (&*member.job.name, member.job.group_name());
             tracing::error!(
                 target: "leader", job = name, group,
@@ -294,10 +302,12 @@ impl Courses {
 
     fn settle(&mut self, index: usize) {
         let Some(Member { course, .. }) = self.members.get(&index) else { return };
-        for (_, _, waits) in self.waiting.extract_if(.., |(of, nonce, _)| *of == index && course.is_settled(*nonce)) {
-            match waits {
-                Waits::Told(tell) => tell.tell(),
-                Waits::Dropped(held) => drop(held),
+        if let Some(waiting) = self.waiting.get_mut(&index) {
+            for (_, waits) in waiting.extract_if(.., |(nonce, _)| course.is_settled(*nonce)) {
+                match waits {
+                    Waits::Told(tell) => tell.tell(),
+                    Waits::Dropped(held) => drop(held),
+                }
             }
         }
         self.touched.push(index);

@@ -161,7 +161,7 @@ pub enum Explanation {
     },
     /// It came before the job did, or before its schedule was changed to this one.
     BeforeTheJob,
-    /// The job is paused.
+    /// The job is paused, or was when the tick came.
     Paused {
         /// Until when.
         until: SystemTime,
@@ -189,7 +189,7 @@ impl fmt::Display for Explanation {
             Self::Missed { reason } => write!(f, "not run: {reason}"),
             Self::GaveUp { attempts } => write!(f, "given up: {attempts} runs of it have died"),
             Self::BeforeTheJob => f.write_str("it came before the job was registered with this schedule"),
-            Self::Paused { note, .. } => write!(f, "the job is paused: {note}"),
+            Self::Paused { note, .. } => write!(f, "the job is paused, or was: {note}"),
             Self::Waiting => f.write_str("due, and not claimed by anybody yet"),
             Self::Forgotten => f.write_str("older than what the history keeps"),
         }
@@ -236,7 +236,7 @@ fn explain(record: &JobRecord, history: &[HistoryEntry], tick: i64, now_us: u64)
     if tick <= record.since {
         return Explanation::BeforeTheJob;
     }
-    if let Some(pause) = record.paused.as_ref().filter(|pause| tick <= pause.until) {
+    if let Some(pause) = record.paused.as_ref().filter(|pause| tick < pause.until) {
         return Explanation::Paused { until: instant(pause.until), note: pause.note.clone() };
     }
     if tick > record.last { Explanation::Waiting } else { Explanation::Forgotten }
@@ -301,6 +301,6 @@ mod tests {
             assert!(text.contains(expected), "{tick}: {text}");
         }
         let paused = JobRecord { paused: Some(Pause { until: 650, note: "stocktaking".to_owned() }), ..record() };
-        assert!(told(&paused, 600).contains("paused: stocktaking"));
+        assert!(told(&paused, 600).contains("paused, or was: stocktaking"));
     }
 }

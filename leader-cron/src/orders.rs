@@ -1,15 +1,12 @@
 //! What the waker is told: by runs of their ends, by handles of jobs that come and go.
 
-use std::any::Any;
 use std::sync::{Arc, mpsc};
 
+use leader_core::__private::Hold;
 use leader_core::store::RunEnd;
 use tokio::sync::oneshot;
 
 use crate::live_job::LiveJob;
-
-/// Keeps the lease from being given back.
-pub(crate) type Held = Box<dyn Any + Send + Sync>;
 
 /// Who is told that the ledger knows.
 #[derive(Debug)]
@@ -35,7 +32,7 @@ impl Tell {
 pub(crate) enum Order {
     /// The body of this claim did not begin: the lease had ended, or the jobs were stopped. `held` is dropped when the ledger
     /// knows.
-    Refused { job: usize, nonce: u128, held: Option<Held> },
+    Refused { job: usize, nonce: u128, held: Option<Hold> },
     /// The body of this claim has ended.
     Ended { job: usize, nonce: u128, end: RunEnd, cut: bool, tell: Tell },
     /// From now on this job is run, too.

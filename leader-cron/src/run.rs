@@ -8,7 +8,7 @@ use std::sync::{Arc, mpsc};
 use std::task::Poll;
 use std::time::{Duration, Instant, SystemTime};
 
-use leader_core::__private::Entry;
+use leader_core::__private::{Entry, Hold};
 use leader_core::Term;
 use leader_core::store::{RunEnd, RunOutcome as Ending};
 use tokio::sync::oneshot;
@@ -18,7 +18,7 @@ use crate::bodies::Begun;
 use crate::engine::Engine;
 use crate::job::{Body, Membership};
 use crate::live_job::LiveJob;
-use crate::orders::{Held, Order, Tell};
+use crate::orders::{Order, Tell};
 use crate::registration::{BoxFuture, Context, Outcome};
 use crate::status::{LastRun, RunOutcome};
 use crate::tick::{Tick, instant};
@@ -154,12 +154,13 @@ impl Run {
         let engine = Arc::clone(&self.engine);
         let job = Arc::clone(&self.job);
         let begun = engine.bodies.begin(&job)?;
-        let mut held: Option<Held> = None;
+        let mut held: Option<Hold> = None;
         let (permit, tick) = match &mut self.origin {
             Origin::Claim(claim) => {
                 claim.entry.as_ref().filter(|entry| entry.lease().is_held())?;
                 let entry = claim.entry.take()?;
-                held = Some(Box::new(entry.hold()));
+                held = Some(entry.hold());
+                entry.set_cancellable(job.cancel_on_loss && matches!(job.body, Body::Async(_)));
                 let tick = self.tick.clone().with_lease(entry.lease().clone());
                 (Permit::Led(entry), tick)
             }
@@ -174,7 +175,7 @@ impl Run {
         let context = Context::new(Arc::clone(&engine.data), tick);
         let (began, began_at) = (Instant::now(), SystemTime::now());
         let outcome = RunOutcome::Cancelled;
-        let report = Report { term, began, began_at, outcome, run: self, _held: held, _begun: begun };
+        let report = Report { term, began, began_at, outcome, run: self, held, _begun: begun };
         Some(Start { permit, context, span, report })
     }
 
@@ -183,7 +184,7 @@ impl Run {
         if let Origin::Claim(claim) = &mut self.origin
             && !std::mem::replace(&mut claim.told, true)
         {
-            let held = claim.entry.as_ref().map(|entry| Box::new(entry.hold()) as Held);
+            let held = claim.entry.as_ref().map(Entry::hold);
             self.engine.order(Order::Refused { job: self.job.id, nonce: claim.nonce, held });
         }
     }
@@ -212,7 +213,7 @@ struct Report {
     outcome: RunOutcome,
     run: Run,
     /// Keeps the lease from being given back before the ledger knows of the end.
-    _held: Option<Held>,
+    held: Option<Hold>,
     _begun: Begun,
 }
 
@@ -243,6 +244,8 @@ impl Report {
 
     /// Whether there was something to tell that had not been told.
     fn end(&mut self, tell: Tell) -> bool {
+        // What is left is for the ledger alone.
+        self.held.iter().for_each(Hold::set_cancellable);
         let Origin::Claim(claim) = &mut self.run.origin else { return false };
         if std::mem::replace(&mut claim.told, true) {
             return false;

@@ -70,16 +70,19 @@ pub(crate) async fn wake(
         }
     }
     let mut ended = pin!(engine.elector.__ended());
+    let mut over = false;
+    waker.courses.touch_all();
     loop {
         waker.courses.advance(true);
-        if waker.courses.is_quiet() {
+        // Runs that outlive the elector are cut when their slot is over.
+        if waker.courses.is_quiet() || over && waker.courses.is_idle() {
             return;
         }
         let sleep = sleep(None, waker.courses.next_wake());
         tokio::select! {
             biased;
             () = waker.courses.answer() => {}
-            () = &mut ended => return,
+            () = &mut ended, if !over => over = true,
             Some(order) = orders.recv() => waker.obey(order, wall()),
             () = tokio::time::sleep(sleep) => {}
         }

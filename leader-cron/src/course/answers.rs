@@ -22,6 +22,12 @@ impl Course {
         let second = i64::try_from(answer.now_us / 1_000_000).unwrap_or(i64::MAX);
         if let TickReply::Corrupt { field } = answer.reply {
             notices.push(Notice::Corrupt(field));
+            match sent.kind {
+                // Nothing was claimed, and nothing can be given back.
+                Kind::Claim => self.claim = None,
+                Kind::Debt(nonce) => self.debts.retain(|debt| debt.nonce != nonce),
+                Kind::Register | Kind::Load | Kind::Keep(_) => {}
+            }
             self.retry_at = now.saturating_add(CORRUPT);
             return;
         }

@@ -126,8 +126,9 @@ impl Course {
         self.paused
     }
 
-    /// A pause is over: ticks up to its end are not run.
+    /// A pause is over: ticks before its end are not run.
     pub(super) fn pause_ends(&mut self, end: i64, notices: &mut Vec<Notice>) {
+        let end = end - 1;
         self.paused = None;
         let gap = self.planner().between(self.last.max(self.floor), end, Reason::Paused);
         notices.extend(gap.map(Notice::Missed));

@@ -135,7 +135,7 @@ pub struct JobRecord {
     pub unended: Vec<i64>,
     /// Ticks that were given back, the oldest first.
     pub returned: Vec<ReturnedTick>,
-    /// Until when no ticks are claimed.
+    /// Until when no ticks are claimed. One that is over stands here, too: ticks before its end are not made up for.
     pub paused: Option<Pause>,
 }
 

@@ -88,7 +88,7 @@ impl Record {
 
     /// The record as it is told.
     #[must_use]
-    pub fn told(&self, floor: i64, left: Duration, now_us: u64) -> JobRecord {
+    pub fn told(&self, floor: i64, left: Duration) -> JobRecord {
         JobRecord {
             since: self.since,
             last: self.last,
@@ -105,7 +105,7 @@ impl Record {
             }),
             unended: self.others.iter().map(|run| run.tick).collect(),
             returned: self.returned.clone(),
-            paused: self.paused.clone().filter(|pause| pause.is_on(now_us)),
+            paused: self.paused.clone(),
         }
     }
 }

@@ -89,7 +89,7 @@ impl Seen<'_> {
     }
 
     fn told(&self, record: &Record) -> super::JobRecord {
-        record.told(self.floor(record), self.left, self.now_us)
+        record.told(self.floor(record), self.left)
     }
 }
 
@@ -116,7 +116,7 @@ pub fn decide(seen: Seen<'_>, command: &TickCommand) -> Decision {
         (TickOp::Register { .. }, Some(record)) => TickReply::Registered(seen.told(&record)).into(),
         (TickOp::Register { schedule, known }, None) => {
             let record = Record::begin(seen.now(), schedule, seen.identity, *known);
-            let told = TickReply::Registered(record.told(seen.floor(&record), Duration::ZERO, seen.now_us));
+            let told = TickReply::Registered(record.told(seen.floor(&record), Duration::ZERO));
             Decision::writing(told, record)
         }
         (TickOp::Load, Some(record)) => TickReply::Loaded(seen.told(&record)).into(),
@@ -148,9 +148,13 @@ pub fn decide(seen: Seen<'_>, command: &TickCommand) -> Decision {
             record.paused = Some(super::Pause { until: second(*until), note: cut(note).to_owned() });
             Decision::writing(TickReply::Changed, record)
         }
-        (TickOp::Resume, Some(mut record)) => match record.paused.take() {
-            Some(_) => Decision::writing(TickReply::Changed, record),
-            None => TickReply::Changed.into(),
+        (TickOp::Resume, Some(mut record)) => match &mut record.paused {
+            // It stays in the record, as one that has ended: whoever leads next is not to make up for its ticks either.
+            Some(pause) if pause.is_on(seen.now_us) => {
+                pause.until = seen.now();
+                Decision::writing(TickReply::Changed, record)
+            }
+            _ => TickReply::Changed.into(),
         },
         (TickOp::Note(event), _) => noted(event),
         (TickOp::History { .. } | TickOp::Claim(_), _) => TickReply::History(Vec::new()).into(),

@@ -243,13 +243,14 @@ fn a_paused_job_claims_nothing_until_then() {
     assert_eq!(desk.ask(ask(claim())), paused);
     desk.pass(30);
     let TickReply::Loaded(record) = desk.ask(TickOp::Load) else { panic!() };
-    assert_eq!(record.paused, None);
+    assert_eq!(record.paused.unwrap().until, NOW + 30, "whoever leads next has to know of it");
     assert_eq!(desk.ask(ask(claim())), run(NOW, 1));
     desk.ask(end(1));
     desk.ask(TickOp::Pause { until: i64::MAX, note: "é".repeat(150) });
     assert_eq!(desk.record().paused.as_ref().unwrap().until, TickOp::LATEST);
     assert_eq!(desk.record().paused.as_ref().unwrap().note.len(), 200);
     assert_eq!(desk.ask(TickOp::Resume), TickReply::Changed);
+    assert_eq!(desk.record().paused.as_ref().unwrap().until, NOW + 30, "it has ended now");
     let next = TickClaim { tick: NOW + 10, expect: NOW, nonce: 2, ..claim() };
     assert_eq!(desk.ask(ask(next)), run(NOW + 10, 1));
 }

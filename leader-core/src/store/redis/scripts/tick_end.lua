@@ -82,7 +82,10 @@ local function resume(command)
   local job, strange = read(command)
   if strange then return {'corrupt', strange} end
   if not job then return {'unknown'} end
-  if job.paused then write(command.job, {paused = ''}) end
+  -- It stays in the record, as one that has ended: whoever leads next is not to make up for its ticks either.
+  if job.paused and now_us < job.paused * 1000000 then
+    write(command.job, {paused = text(now_s) .. ' ' .. job.note})
+  end
   return {'changed'}
 end
 

@@ -180,7 +180,7 @@ fn told(fields: &[Reply], now_us: u64) -> Option<JobRecord> {
     let record = Record::of_texts(texts.try_into().ok()?).ok()??;
     let end = record.open.as_ref().map_or(0, |run| run.slot_end_us);
     let left = Duration::from_micros(end.saturating_sub(now_us));
-    Some(record.told(floor(&record, identity, lost), left, now_us))
+    Some(record.told(floor(&record, identity, lost), left))
 }
 
 #[cfg(test)]
