@@ -7,6 +7,7 @@ pub mod cost;
 pub mod fixture;
 pub mod future;
 pub mod gate;
+mod many;
 pub mod model;
 #[cfg(unix)]
 pub mod process;

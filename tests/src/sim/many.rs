@@ -1,12 +1,9 @@
-//! Many seeds on several threads.
-
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
+//! Many seeds.
 
 use super::report::Report;
 use super::settings::Settings;
 use super::world::run;
+use crate::many;
 
 /// Runs the seeds from `first` on, `count` of them, on `threads` threads, and adds up what came of them. `progress` is
 /// told of the sum so far after each run; once it returns false, no further run begins.
@@ -20,25 +17,5 @@ pub fn run_many(
     threads: usize,
     progress: impl Fn(&Report) -> bool + Sync,
 ) -> Report {
-    let next = AtomicU64::new(0);
-    let sum = Mutex::new(Report::default());
-    thread::scope(|scope| {
-        for _ in 0..threads.max(1) {
-            scope.spawn(|| {
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    if index >= count {
-                        break;
-                    }
-                    let outcome = run(settings, first + index, false);
-                    let mut sum = sum.lock().expect("no run panicked");
-                    sum.add(&outcome.report);
-                    if !progress(&sum) {
-                        next.store(count, Ordering::Relaxed);
-                    }
-                }
-            });
-        }
-    });
-    sum.into_inner().expect("no run panicked")
+    many::run_many((first, count), threads, |seed| run(settings, seed, false).report, Report::add, progress)
 }
