@@ -15,6 +15,9 @@ use crate::store::TickBatch;
 
 /// So many calls of the store are under way at most: a crowd of jobs holds up the store for no longer than these take.
 const CALLS: usize = 4;
+/// What waits meanwhile goes out together, up to so many commands in one call: a longer script would keep other clients of the
+/// store waiting. A crowd whose runs end one by one would otherwise cost a round trip, or a transaction, each.
+const COMMANDS: usize = 100;
 
 pub(super) struct Ticks {
     shared: Arc<Shared>,
@@ -56,22 +59,39 @@ impl Ticks {
                 let _ = question.reply.send(Err(error.clone()));
             }
         }
-        while self.calls.len() < CALLS
-            && let Some(question) = self.waiting.pop_front()
-        {
-            self.call(question);
+        while self.calls.len() < CALLS && !self.waiting.is_empty() {
+            let together = self.together();
+            let questions = self.waiting.drain(..together).collect();
+            self.call(questions);
         }
     }
 
+    /// How many of the first questions that wait go out in one call.
+    fn together(&self) -> usize {
+        let commands = self.waiting.iter().scan(0, |sum, question| {
+            *sum += question.commands.len();
+            Some(*sum)
+        });
+        // The first one goes out whatever its length.
+        commands.skip(1).take_while(|commands| *commands <= COMMANDS).count() + 1
+    }
+
     /// Starts a call; past the operation time-out it is dropped, whatever the store makes of that.
-    fn call(&mut self, Question { commands, asked, reply }: Question) {
+    fn call(&mut self, questions: Vec<Question>) {
         let clock = self.shared.clock.clone();
         let after = self.shared.timing.operation_timeout;
-        // What it has waited for is gone from its time: slots count from when it was asked.
-        let timeout = after.saturating_sub(clock.now().saturating_since(asked));
+        // What they have waited for is gone from their time: slots count from when they were asked.
+        let now = clock.now();
+        let asked = questions.iter().map(|question| question.asked).min().unwrap_or(now);
+        let timeout = after.saturating_sub(now.saturating_since(asked));
         let give_up = asked.saturating_add(after);
         let store = self.shared.store.clone();
         let address = self.shared.address.clone();
+        let (mut commands, mut replies) = (Vec::new(), Vec::with_capacity(questions.len()));
+        for question in questions {
+            replies.push((question.commands.len(), question.reply));
+            commands.extend(question.commands);
+        }
         self.calls.spawn(async move {
             let (asked_for, name) = (commands.len(), commands.first().map_or("ticks", |command| command.op.name()));
             let done = tokio::select! {
@@ -89,8 +109,16 @@ impl Ticks {
                     advice: "correct the store: each command is answered, in order".to_owned(),
                 })
             });
-            // The asker may have gone.
-            let _ = reply.send(done);
+            match done {
+                Ok(answers) => {
+                    let mut answers = answers.into_iter();
+                    for (commands, reply) in replies {
+                        // The asker may have gone.
+                        let _ = reply.send(Ok(answers.by_ref().take(commands).collect()));
+                    }
+                }
+                Err(error) => replies.into_iter().for_each(|(_, reply)| drop(reply.send(Err(error.clone())))),
+            }
         });
     }
 }

@@ -57,7 +57,8 @@ impl Default for Settings {
 pub fn run(settings: &Settings) -> Result<ExitCode, Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let redis = RedisServer::start(&[]);
-    let subjects: Vec<_> = Subject::ALL.into_iter().filter(|subject| *subject != Subject::Redis || redis.is_some()).collect();
+    let subjects: Vec<_> =
+        Subject::ALL.into_iter().filter(|subject| *subject != Subject::Redis || redis.is_some()).collect();
     let mut ok = true;
     for jobs in &settings.crowds {
         let mut table = Table::default();

@@ -10,8 +10,8 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use tokio_cron_scheduler::JobScheduler;
 
-use super::tally::{Figures, Tally};
 use super::Turn;
+use super::tally::{Figures, Tally};
 use crate::redis::Client;
 
 const EACH_SECOND: &str = "* * * * * *";

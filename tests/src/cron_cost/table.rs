@@ -35,9 +35,9 @@ impl Table {
         for (subject, turns) in &self.0 {
             let ratio = |of: fn(&Figures) -> f64| median(*subject, of) / median(Subject::Theirs, of);
             let (late, cpu) = (ratio(|f| f.p99_ms), ratio(|f| f.cpu));
-            let (due, ran, again) = turns.iter().fold((0, 0, 0), |(due, ran, again), turn| {
-                (due + turn.due, ran + turn.ran, again + turn.again)
-            });
+            let (due, ran, again) = turns
+                .iter()
+                .fold((0, 0, 0), |(due, ran, again), turn| (due + turn.due, ran + turn.ran, again + turn.again));
             println!(
                 "  {:26}{:>9.2}{again:>9}{:>10.1}{:>10.1}{:>10.1}{:>9.2}{:>9.2}{late:>11.2}{cpu:>11.2}",
                 subject.name(),
@@ -55,7 +55,10 @@ impl Table {
                 ok &= late <= LATENESS && cpu <= CPU;
             }
         }
-        println!("  {}\n", if ok { "ok" } else { "missed: every tick once; on every instance p99 ≤ 0.1 and CPU ≤ 0.25 of theirs" });
+        println!(
+            "  {}\n",
+            if ok { "ok" } else { "missed: every tick once; on every instance p99 ≤ 0.1 and CPU ≤ 0.25 of theirs" }
+        );
         ok
     }
 }

@@ -66,7 +66,8 @@ impl Tally {
     }
 
     pub(super) fn figures(&self, cpu: f64, server_cpu: f64) -> Figures {
-        let mut late: Vec<u32> = self.late.iter().map(|late| late.load(Ordering::Relaxed)).filter(|late| *late > 0).collect();
+        let mut late: Vec<u32> =
+            self.late.iter().map(|late| late.load(Ordering::Relaxed)).filter(|late| *late > 0).collect();
         late.sort_unstable();
         let part = |part: f64| {
             let at = ((late.len() as f64 * part) as usize).min(late.len().saturating_sub(1));
