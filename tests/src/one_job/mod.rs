@@ -50,7 +50,7 @@ pub enum Broken {
     ClaimForgotten,
     /// A run that was permitted does not begin, and counts as one that has ended.
     RunSwallowed,
-    /// Claims are judged by a clock that is two seconds ahead.
+    /// The store answers by a clock that is two seconds ahead.
     ClockAhead,
     /// It is told of a tick that runs that it does not.
     ToldWrongly,

@@ -141,7 +141,7 @@ impl<'a> World<'a> {
                 let job = JobName::new("job").expect("a valid name");
                 let mut now_us = self.store_us(instance);
                 let forgets = matches!(op, TickOp::Claim(_)) && self.breaks(Broken::ClaimForgotten);
-                if matches!(op, TickOp::Claim(_)) && self.breaks(Broken::ClockAhead) {
+                if self.breaks(Broken::ClockAhead) {
                     now_us += 2_000_000;
                 }
                 let command = TickCommand { group, job, candidate, op };
