@@ -24,13 +24,13 @@ fn two(lives: &mut Lives) -> ([String; 2], [Wall; 2]) {
 fn steps(lives: &mut Lives) {
     let ([first, second], walls) = two(lives);
     let begun = lives.fleet.runs(&first, "all", "a tick", |_| true).tick;
-    let mut last = lives.fleet.runs(&first, "all", "a few ticks", |run| run.tick >= begun + 2).tick;
-    for offset in [-5, 5] {
+    let mut last = lives.fleet.runs(&first, "all", "a few ticks", |run| run.tick > begun).tick;
+    for offset in [-5, 5].map(|step| lives.ahead_s + step) {
         for wall in &walls {
             wall.jump_to(offset);
             wall.assert_reads(&mut lives.fleet, offset);
         }
-        let after = |run: &JobRun| run.tick >= last + 3;
+        let after = |run: &JobRun| run.tick >= last + 2;
         let ran = NAMES.map(|job| lives.fleet.runs(&first, job, "ticks after the step", after).tick);
         last = ran.into_iter().fold(last, i64::max);
     }

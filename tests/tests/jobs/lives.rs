@@ -12,12 +12,15 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_node");
 /// In which a leader is not demoted falsely, also on a busy machine.
 const TTL: Duration = Duration::from_secs(3);
 
+/// 2027-03-01 00:00:00 UTC.
+pub(crate) const MARCH: i64 = 1_803_859_200;
+
 pub(crate) struct Lives {
     // First: nodes go before what they need.
     pub(crate) fleet: Fleet,
     store: Store,
     /// How far the clock of the store is ahead of the true time, in seconds.
-    ahead_s: i64,
+    pub(crate) ahead_s: i64,
     count: usize,
 }
 
@@ -27,13 +30,15 @@ enum Store {
 }
 
 impl Lives {
-    /// On a SQLite file, whose clock is the wall clock of who uses it, faked by libfaketime. None, with the reason printed,
-    /// without that.
+    /// On a SQLite file, whose clock is the wall clock of who uses it, faked by libfaketime: two seconds before [`MARCH`]. None,
+    /// with the reason printed, without libfaketime.
     pub(crate) fn on_a_file() -> Option<Self> {
         let fleet = Fleet::new(PROGRAM);
         Wall::of(&fleet, "none")?;
         let file = fleet.folder().join("leader.db");
-        Some(Self { fleet, store: Store::File(file), ahead_s: 0, count: 0 })
+        let mut lives = Self { fleet, store: Store::File(file), ahead_s: 0, count: 0 };
+        lives.go_to(MARCH - 2);
+        Some(lives)
     }
 
     /// On a Redis server. Its clock cannot be faked, as its allocator and libfaketime call each other for ever: instead of time
@@ -97,6 +102,14 @@ impl Lives {
     pub(crate) fn kill(&mut self, label: &str) {
         self.fleet.kill(label);
         self.fleet.hears(label, "nothing more", |told| *told == Told::Gone);
+    }
+
+    /// The server is started again with its data, while no process runs.
+    pub(crate) fn server_starts_again(&mut self) {
+        match &mut self.store {
+            Store::File(_) => panic!("a file has no server"),
+            Store::Server(server) => server.restart_with_data(),
+        }
     }
 
     /// So many seconds pass, while no process runs.
