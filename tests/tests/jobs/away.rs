@@ -168,7 +168,9 @@ fn after_a_day_away_of_a_server_too_that_was_started_again_no_tick_of_before_run
     let second = lives.begin(&jobs("* * * * * *"));
     for job in NAMES {
         let run = lives.fleet.runs(&second, job, "a tick", |_| true);
-        assert!(run.tick as f64 > back && run.missed == 0, "{job}: {run:?}, back since {back}");
+        // Who leads on a server that was started again waits a little first, and what comes meanwhile counts.
+        let first = run.tick - i64::try_from(run.missed).unwrap();
+        assert!(first > back.floor() as i64, "{job}: {run:?}, back since {back}");
         let log = lives.fleet.written(&second);
         let line = log.lines().find(|line| line.contains(&format!("ticks of job {job}, from")));
         assert!(line.is_some_and(|line| line.contains("may have forgotten")), "{job} says nothing in:\n{log}");
