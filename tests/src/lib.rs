@@ -11,6 +11,7 @@ pub mod future;
 pub mod gate;
 mod many;
 pub mod model;
+pub mod one_job;
 #[cfg(unix)]
 pub mod process;
 #[cfg(target_os = "linux")]

@@ -122,6 +122,7 @@ impl Fleet {
                 trust_fresh_store: false,
                 known_bad: None,
                 script_flaw: None,
+                jobs: Vec::new(),
                 log: self.folder().join(format!("{label}.jsonl")),
             },
             environment: vec![("LEADER_INSTANCE_ID".to_owned(), label.to_owned())],

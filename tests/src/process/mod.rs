@@ -4,6 +4,7 @@
 //! logs; whatever happens, none outlives it.
 
 mod fleet;
+mod jobs;
 mod locks;
 mod mount;
 mod needed;
@@ -18,6 +19,7 @@ mod watch;
 mod wear;
 
 pub use fleet::{Fleet, Spawn};
+pub use jobs::{JobPlan, JobRun, MissedTicks};
 pub use locks::is_writing;
 pub use mount::Mount;
 pub use needed::installed;

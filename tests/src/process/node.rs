@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
+use super::jobs;
 use super::patience::PATIENCE;
 use super::sampler::{self, Flush, Log};
 use super::talk::{Command, Held, Options, Told};
@@ -47,6 +48,11 @@ pub fn run(mut arguments: impl Iterator<Item = String>) -> Result<(), Box<dyn st
     Told::Started { instance: elector.instance_id().to_string() }.tell();
     let sampler = sampler::start(elector.clone(), options.label.clone(), log.clone())?;
     tell_events(&elector)?;
+    // They run for as long as this is kept.
+    let _jobs = {
+        let _inside = runtime.enter();
+        jobs::start(&elector, &options.jobs)?
+    };
     let node =
         Node { elector, label: options.label, log, runtime, sampler, flooded: Arc::default(), kept: Mutex::default() };
     for line in std::io::stdin().lock().lines() {

@@ -11,6 +11,8 @@ use leader_core::testing::redis_script::Flaw;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::jobs::{JobPlan, JobRun};
+
 /// The one argument of a node, as JSON.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Options {
@@ -45,6 +47,9 @@ pub struct Options {
     /// The same of the script that it sends to a Redis server.
     #[serde(default)]
     pub script_flaw: Option<Flaw>,
+    /// Its jobs.
+    #[serde(default)]
+    pub jobs: Vec<JobPlan>,
     /// Where it logs its views.
     pub log: PathBuf,
 }
@@ -166,6 +171,11 @@ pub enum Told {
     },
     /// The work is over: it was skipped, or dropped because its lease was lost.
     WorkEnded,
+    /// A job's body began.
+    Ran {
+        /// What it saw.
+        run: JobRun,
+    },
     /// A task could run again.
     WorkersFree {
         /// When, by the boot clock.
