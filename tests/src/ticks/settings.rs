@@ -77,7 +77,8 @@ pub struct Settings {
     pub held_up: f64,
     /// Simulated time of one run.
     pub run: Duration,
-    /// No fault in so much of it at the end.
+    /// No fault in so much of it at the end, and no tick of its second half counts: what a job runs again after a roll-back by
+    /// minutes, at least once and one after another, takes long.
     pub quiet: Duration,
     /// A rule broken on purpose.
     pub variant: Option<Variant>,
@@ -96,7 +97,7 @@ impl Default for Settings {
             loss: 0.002,
             held_up: 0.004,
             run: Duration::from_secs(900),
-            quiet: Duration::from_secs(120),
+            quiet: Duration::from_secs(240),
             variant: None,
         }
     }
