@@ -34,6 +34,8 @@ pub(super) struct Permitted {
     pub(super) tick: i64,
     /// From which tick on the ledger noted that they are not run.
     pub(super) missed: Option<i64>,
+    /// When its process had registered the job, by the store's clock.
+    pub(super) registered: i64,
 }
 
 #[derive(Debug, Default)]
@@ -50,8 +52,6 @@ pub(super) struct Checker {
     pub(super) pauses: Vec<Vec<i64>>,
     /// Processes that died.
     pub(super) deaths: HashSet<(usize, u32)>,
-    /// What the store's clock showed when they started, in seconds.
-    pub(super) starts: HashMap<(usize, u32), i64>,
     /// Since which true time what was known was lost at which one, and the store's second of that.
     pub(super) losses: Vec<(u64, u64, i64)>,
     /// When the store's clock was set, and by how much.
@@ -66,10 +66,6 @@ impl Checker {
     pub(super) fn new(jobs: usize) -> Self {
         let (claims, pauses) = (vec![Vec::new(); jobs], vec![Vec::new(); jobs]);
         Self { claims, pauses, since: vec![Vec::new(); jobs], ..Self::default() }
-    }
-
-    pub(super) fn started(&mut self, host: usize, start: u32, store_us: u64) {
-        self.starts.insert((host, start), second(store_us));
     }
 
     pub(super) fn died(&mut self, host: usize, start: u32) {
@@ -101,7 +97,8 @@ impl Checker {
             }
             (TickOp::Claim(claim), TickReply::Run { tick, .. }) => {
                 let missed = claim.missed.as_ref().map(|missed| missed.from);
-                self.claims[job].push(Permitted { at, process: (from.host, from.start), tick: *tick, missed });
+                let (process, registered) = ((from.host, from.start), claim.floor);
+                self.claims[job].push(Permitted { at, process, tick: *tick, missed, registered });
             }
             (TickOp::Claim(_), TickReply::Over { tick, .. }) => {
                 self.given_up.insert((job, *tick));

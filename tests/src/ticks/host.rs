@@ -108,7 +108,6 @@ impl World<'_> {
         if version == 1 {
             self.sit_down(h, 1);
         }
-        self.checker.started(h, self.hosts[h].start, self.store_us());
         self.advance_all(h);
     }
 

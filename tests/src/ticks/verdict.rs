@@ -182,10 +182,10 @@ impl Checker {
         anew && self.losses.iter().any(|(_, at, _)| self.was_open(tick, *at))
     }
 
-    /// The next claim after it was of a process that started later: with another schedule, that one counts from its start.
+    /// The next claim after it was of a process that registered the job later: another schedule counts from there.
     fn came_with_a_change(&self, tick: Tick) -> bool {
         let next = self.claims[tick.0].iter().find(|claim| claim.tick > tick.1);
-        next.is_none_or(|claim| self.starts[&claim.process] + 5 >= tick.1)
+        next.is_none_or(|claim| claim.registered >= tick.1)
     }
 
     fn clock_was_set_ahead(&self, before: u64) -> bool {
