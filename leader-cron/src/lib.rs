@@ -86,6 +86,7 @@ mod courses;
 mod data;
 mod engine;
 mod error;
+mod fnv;
 mod job;
 mod ledger_view;
 mod live_job;
@@ -144,4 +145,5 @@ pub mod __private {
     pub use crate::registration::{
         BoxFuture, Context, DataKey, FromContext, IntoOutcome, JobRegistration, Outcome, Run, Shared,
     };
+    pub use crate::schedule::Timing;
 }

@@ -1,4 +1,4 @@
-//! What an expanded `#[cron]` hands to the scheduler: the job, what it needs, and how to run it.
+//! What an expanded `#[cron]` or `#[every]` hands to the scheduler: the job, what it needs, and how to run it.
 
 use std::any::{Any, TypeId, type_name};
 use std::fmt;
@@ -9,17 +9,16 @@ use leader_core::Site;
 
 use crate::data::Data;
 use crate::policy::Policy;
+use crate::schedule::Timing;
 use crate::tick::Tick;
 
-/// One use of `#[cron]`, collected at link time.
+/// A function or method with `#[cron]` or `#[every]`, collected at link time.
 #[derive(Debug)]
 pub struct JobRegistration {
     /// The job's name: the one given, or the function's.
     pub name: &'static str,
-    /// The cron expression. If it was a literal, the macro has looked at it; it has to be parsed all the same.
-    pub schedule: &'static str,
-    /// The name of the time zone, if one was given.
-    pub tz: Option<&'static str>,
+    /// Its schedules, one at least. The macro has looked at literals; they have to be read all the same.
+    pub schedules: &'static [Timing<&'static str>],
     /// The place of the function, equal to the one of its `#[leader_only]`.
     pub site: Site,
     /// The data that a run asks for: without it the job must not be started.
