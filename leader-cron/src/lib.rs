@@ -74,7 +74,7 @@
 //! leadership. Dropping the [`Running`] lets no new run begin.
 //!
 //! # Features
-//! - `macros` (on by default): `#[cron]`.
+//! - `macros` (on by default): `#[cron]`, `#[every]` and `#[cron_jobs]`.
 //! - `serde`: [`JobStatus`] can be serialized.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -113,7 +113,7 @@ pub use job::Job;
 #[cfg(feature = "macros")]
 #[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
 #[doc(inline)]
-pub use leader_macros::cron;
+pub use leader_macros::{cron, cron_jobs, every};
 pub use ledger_view::Explanation;
 pub use policy::{Delivery, Missed, Overlap};
 pub use registration::{IntoOutcome, JobError};
@@ -134,12 +134,13 @@ pub mod testing {
     pub use crate::store_clock::StoreClock;
 }
 
-/// What an expanded `#[cron]` calls. Not part of the API: it changes without notice.
+/// What expanded attributes call. Not part of the API: it changes without notice.
 #[doc(hidden)]
 pub mod __private {
     pub use inventory;
     pub use leader_core::Site;
 
+    pub use crate::__job as job;
     pub use crate::data::Data;
     pub use crate::policy::{Delivery, Missed, Overlap, Policy};
     pub use crate::registration::{

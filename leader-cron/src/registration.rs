@@ -31,6 +31,15 @@ pub struct JobRegistration {
 
 inventory::collect!(JobRegistration);
 
+/// What stands beside a function that is a job. In an `impl` block a `const` without a name is an error, which shows this line.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __job {
+    ($($registration:tt)*) => {
+        const _: () = { $($registration)* }; // A method? Put `#[cron_jobs]` on its `impl` block.
+    };
+}
+
 /// How to run a job.
 #[derive(Clone, Copy)]
 pub enum Run {
@@ -62,7 +71,7 @@ pub struct JobError(pub String);
 
 /// What can be lent to jobs on any thread.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be lent to a `#[cron]` job",
+    message = "`{Self}` cannot be lent to a job",
     label = "data is shared between threads: it has to be `Send + Sync`",
     note = "for a trait object, make `Send + Sync` its supertraits, or write `&(dyn Trait + Send + Sync)`"
 )]
@@ -148,7 +157,7 @@ impl Context {
 
 /// What a job can take by value.
 #[diagnostic::on_unimplemented(
-    message = "a `#[cron]` job cannot take `{Self}` by value",
+    message = "a job cannot take `{Self}` by value",
     label = "an argument is `&T`, for data, or `Tick`",
     note = "take shared state as `&{Self}` and give it to the scheduler with `.data(..)`"
 )]
@@ -165,7 +174,7 @@ impl FromContext for Tick {
 
 /// What a job can return.
 #[diagnostic::on_unimplemented(
-    message = "a `#[cron]` job cannot return `{Self}`",
+    message = "a job cannot return `{Self}`",
     label = "a job returns `()` or `Result<(), E>` with an `E: Display`",
     note = "nobody is there to take a value: log it, or store it"
 )]

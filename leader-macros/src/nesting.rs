@@ -51,13 +51,37 @@ pub(crate) fn put_behind(
     args: &TokenStream,
 ) -> Result<bool> {
     let Some(last) = function.attrs.iter().rposition(|attr| is_one_of(inner, attr)) else { return Ok(false) };
-    let name = syn::Ident::new(name, Span::call_site());
-    let itself = Attribute::parse_outer.parse2(quote!(#[#krate::#name(#args)]))?;
-    function.attrs.splice(last + 1..last + 1, itself);
+    insert_behind(last, function, (krate, name), args)?;
     Ok(true)
 }
 
-fn is_one_of(names: &[&str], attr: &Attribute) -> bool {
+fn insert_behind(
+    place: usize,
+    function: &mut Function,
+    (krate, name): (&TokenStream, &str),
+    args: &TokenStream,
+) -> Result<()> {
+    let name = syn::Ident::new(name, Span::call_site());
+    let itself = Attribute::parse_outer.parse2(quote!(#[#krate::#name(#args)]))?;
+    function.attrs.splice(place + 1..place + 1, itself);
+    Ok(())
+}
+
+/// Puts the attribute that is being expanded behind the last `cfg_attr` in which one of `names` stands: it is not decided yet
+/// whether there is one.
+pub(crate) fn put_behind_undecided(
+    names: &[&str],
+    function: &mut Function,
+    (krate, name): (&TokenStream, &str),
+    args: &TokenStream,
+) -> Result<bool> {
+    let undecided = |attr: &Attribute| attr.path().is_ident("cfg_attr") && is_one_of(names, attr);
+    let Some(last) = function.attrs.iter().rposition(undecided) else { return Ok(false) };
+    insert_behind(last, function, (krate, name), args)?;
+    Ok(true)
+}
+
+pub(crate) fn is_one_of(names: &[&str], attr: &Attribute) -> bool {
     let path = attr.path();
     if path.is_ident("cfg_attr") {
         // Not decided yet. If it comes to nothing, one that has put itself behind it has lost nothing by that.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::{Duration, SystemTime};
 
 use leader_core::{declared_groups, leader_only};
-use leader_cron::__private::{Context, Data, JobRegistration, Outcome, Run, inventory};
+use leader_cron::__private::{Context, Data, JobRegistration, Outcome, Run, Timing, inventory};
 use leader_cron::{JobError, Tick, cron};
 use leader_tests::future::{block_on, pause, send};
 use leader_tests::gate::leads;
@@ -242,9 +242,10 @@ fn a_registration_tells_all_that_was_written() {
     let all: Vec<_> = inventory::iter::<JobRegistration>.into_iter().map(|job| job.site.function).collect();
     assert_eq!(all.len(), 6, "{all:?}");
     let below = job("cron_below");
-    assert_eq!((below.name, below.schedule, below.tz), ("clean.up-5", "0 */5 * * * *", Some("Europe/Berlin")));
+    let timing = |expression, zone| Timing::Cron { expression, zone };
+    assert_eq!((below.name, below.schedules), ("clean.up-5", &[timing("0 */5 * * * *", Some("Europe/Berlin"))][..]));
     let sync = job("cron_sync");
-    assert_eq!((sync.name, sync.schedule, sync.tz), ("cron_sync", "@hourly", None));
+    assert_eq!((sync.name, sync.schedules), ("cron_sync", &[timing("@hourly", None)][..]));
     assert!(matches!((below.run, sync.run), (Run::Async(_), Run::Blocking(_))));
     assert_eq!(job("loop").name, "loop");
 }
