@@ -140,7 +140,7 @@ pub mod __private {
     pub use inventory;
     pub use leader_core::Site;
 
-    pub use crate::__job as job;
+    pub use crate::__put_cron_jobs_on_the_impl_block_of_a_method as put_cron_jobs_on_the_impl_block_of_a_method;
     pub use crate::data::Data;
     pub use crate::policy::{Delivery, Missed, Overlap, Policy};
     pub use crate::registration::{

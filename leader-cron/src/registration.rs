@@ -31,12 +31,13 @@ pub struct JobRegistration {
 
 inventory::collect!(JobRegistration);
 
-/// What stands beside a function that is a job. In an `impl` block a `const` without a name is an error, which shows this line.
+/// What stands beside a function that is a job. Beside a method a `const` without a name is an error, which names this macro:
+/// nothing else tells a function of an `impl` block from others.
 #[doc(hidden)]
 #[macro_export]
-macro_rules! __job {
+macro_rules! __put_cron_jobs_on_the_impl_block_of_a_method {
     ($($registration:tt)*) => {
-        const _: () = { $($registration)* }; // A method? Put `#[cron_jobs]` on its `impl` block.
+        const _: () = { $($registration)* };
     };
 }
 

@@ -11,10 +11,13 @@ use crate::job_args::{self, JobArgs, Kind};
 use crate::nesting;
 
 pub(crate) fn expand(kind: Kind, args: TokenStream, item: TokenStream) -> TokenStream {
+    if job_args::is_taken(&args) {
+        return item;
+    }
     try_expand(kind, args, item.clone()).unwrap_or_else(|error| keep(error, item))
 }
 
-/// The error, and the function without its other schedules, which would say the same again.
+/// The error, and the function with its other schedules taken, which would say the same again.
 fn keep(error: Error, item: TokenStream) -> TokenStream {
     let item = match syn::parse2::<Function>(item.clone()) {
         Ok(mut function) => {
@@ -36,15 +39,16 @@ fn try_expand(kind: Kind, tokens: TokenStream, item: TokenStream) -> Result<Toke
         return Ok(function.into_token_stream());
     }
     let others = args.read_all(&job_args::take(&mut function.attrs));
-    let lent = Lent::of(&function, &args.krate);
+    let (lent, wrong) = Lent::of(&function, &args.krate);
     let checked = [
         own.and_then(|()| args.check()),
         others,
         function.reject_unsupported(kind.name()),
         reject_methods(&function),
         job::reject(&function),
+        wrong,
     ];
-    let lent = function::both(lent, function::all(checked.into_iter().filter_map(Result::err)))?;
+    function::all(checked.into_iter().filter_map(Result::err))?;
 
     let krate = &args.krate;
     let (runner, name) = (job::runner().into_token_stream(), function.sig.ident.to_token_stream());
@@ -55,14 +59,14 @@ fn try_expand(kind: Kind, tokens: TokenStream, item: TokenStream) -> Result<Toke
     Ok(quote! {
         #function
         #(#cfgs)*
-        #krate::__private::job! {
+        #krate::__private::put_cron_jobs_on_the_impl_block_of_a_method! {
             #signature { #call }
             #krate::__private::inventory::submit! { #registration }
         }
     })
 }
 
-/// What is written in an `impl` block, as far as a function shows it. The others end at the `const` that `job!` makes.
+/// What is written in an `impl` block, as far as a function shows it. The others end at the name of the macro above.
 fn reject_methods(function: &Function) -> Result<()> {
     let sig = &function.sig;
     let (place, what) = match sig.inputs.first() {

@@ -149,12 +149,11 @@ fn job(
     let function = &function;
     let mut args = JobArgs::new(krate);
     let read = args.read_all(schedules).and_then(|()| args.check());
-    let lent = Lent::of(function, &args.krate);
+    let (lent, wrong) = Lent::of(function, &args.krate);
     let first = schedules.first().map_or(NAME, |(kind, _)| kind.name());
     let receiver = receiver(function);
     let checked = [read, function.reject_unsupported(first), reject_generics(function)];
-    let reasons = checked.into_iter().filter_map(Result::err).chain(receiver.as_ref().err().cloned());
-    let lent = function::both(lent, function::all(reasons))?;
+    function::all(checked.into_iter().chain([wrong]).filter_map(Result::err).chain(receiver.as_ref().err().cloned()))?;
     let lent = match receiver? {
         Some(receiver) => lent.with_self(receiver.span(), &args.krate),
         None => lent,
@@ -256,12 +255,12 @@ fn borrowed(tokens: TokenStream) -> Option<proc_macro2::Span> {
 }
 
 /// Whether it is a job shows only once the compiler has looked at the configuration, and then it is too late to register it.
-fn reject_undecided(function: &Function) -> Result<()> {
-    let undecided = function.attrs.iter().filter(|attr| nesting::is_one_of(job_args::NAMES, attr));
-    let reason = |attr: &Attribute| {
+fn reject_undecided(function: &mut Function) -> Result<()> {
+    let undecided = function.attrs.extract_if(.., |attr| nesting::is_undecided(job_args::NAMES, attr));
+    let reason = |attr: Attribute| {
         let message = "a schedule under `cfg_attr` is not seen by `#[cron_jobs]`: put `#[cfg(…)]` on the method, and write \
                        another one without a schedule for the rest";
-        Error::new(attr.span(), message)
+        Error::new(attr.path().span(), message)
     };
     function::all(undecided.map(reason))
 }

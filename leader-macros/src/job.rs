@@ -33,14 +33,14 @@ pub(crate) struct Lent {
 }
 
 impl Lent {
-    /// Of all arguments but `self`.
-    pub(crate) fn of(function: &Function, krate: &TokenStream) -> Result<Self> {
+    /// Of all arguments but `self`; and what is wrong with them.
+    pub(crate) fn of(function: &Function, krate: &TokenStream) -> (Self, Result<()>) {
         let (mut lent, mut reasons) = (Self::default(), Vec::new());
         for argument in &function.sig.inputs {
             let FnArg::Typed(argument) = argument else { continue };
             reasons.extend(lent.take(&argument.ty, krate).err());
         }
-        function::all(reasons).map(|()| lent)
+        (lent, function::all(reasons))
     }
 
     /// Lends `self`, too, of the type `Self`. What forbids that is told at `receiver`.

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use proc_macro2::{Span, TokenStream};
-use quote::{ToTokens, quote, quote_spanned};
+use proc_macro2::{Span, TokenStream, TokenTree};
+use quote::{ToTokens, quote};
 use syn::parse::{ParseStream, Parser};
 use syn::spanned::Spanned;
-use syn::{Attribute, Error, Ident, LitStr, Meta, Result, Token};
+use syn::token::Paren;
+use syn::{Attribute, Error, Ident, LitStr, MacroDelimiter, Meta, MetaList, Result, Token};
 
 use crate::args::{self, Text};
 use crate::function;
@@ -63,9 +64,32 @@ impl Kind {
     }
 }
 
-/// Takes those attributes off a function.
-pub(crate) fn take(attrs: &mut Vec<Attribute>) -> Vec<(Kind, Attribute)> {
-    attrs.extract_if(.., |attr| Kind::of(attr).is_some()).filter_map(|attr| Some((Kind::of(&attr)?, attr))).collect()
+/// What a schedule says that another attribute has read.
+const TAKEN: &str = "__taken";
+
+/// Takes the schedules of a function. Their attributes stay, and say that they were taken: without them the user's imports of
+/// them would be unused.
+pub(crate) fn take(attrs: &mut [Attribute]) -> Vec<(Kind, Attribute)> {
+    let taken = attrs.iter_mut().filter_map(|attr| {
+        let kind = Kind::of(attr)?;
+        let taken = MetaList {
+            path: attr.path().clone(),
+            delimiter: MacroDelimiter::Paren(Paren::default()),
+            tokens: Ident::new(TAKEN, Span::call_site()).into_token_stream(),
+        };
+        let before = Attribute { meta: Meta::List(taken), ..attr.clone() };
+        Some((kind, std::mem::replace(attr, before))).filter(|(_, attr)| !was_taken(attr))
+    });
+    taken.collect()
+}
+
+fn was_taken(attr: &Attribute) -> bool {
+    matches!(&attr.meta, Meta::List(list) if is_taken(&list.tokens))
+}
+
+/// Whether another attribute has read these arguments.
+pub(crate) fn is_taken(args: &TokenStream) -> bool {
+    args.clone().into_iter().next().is_some_and(|token| matches!(token, TokenTree::Ident(ident) if ident == TAKEN))
 }
 
 enum Timing {
@@ -99,7 +123,7 @@ impl JobArgs {
     pub(crate) fn read_all(&mut self, attrs: &[(Kind, Attribute)]) -> Result<()> {
         let read = |(kind, attr): &(Kind, Attribute)| match &attr.meta {
             Meta::List(list) if !list.tokens.is_empty() => self.read(*kind, list.tokens.clone()).err(),
-            _ => Some(nothing_first(*kind, attr.span())),
+            _ => Some(nothing_first(*kind, attr.path().span())),
         };
         function::all(attrs.iter().filter_map(read))
     }
@@ -150,11 +174,8 @@ impl JobArgs {
                 };
                 quote!(#krate::__private::Timing::Cron { expression: #expression, zone: #zone })
             }
-            // A type that is none is reported at the expression.
-            Timing::Every(period) => {
-                let every = quote_spanned!(period.span()=> #krate::__private::Timing::Every);
-                quote!(#every(#period))
-            }
+            // As a field, as the type of an argument is reported at the whole attribute.
+            Timing::Every(period) => quote!(#krate::__private::Timing::Every { 0: #period }),
         });
         quote!(&[#(#timings),*])
     }

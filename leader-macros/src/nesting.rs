@@ -75,13 +75,17 @@ pub(crate) fn put_behind_undecided(
     (krate, name): (&TokenStream, &str),
     args: &TokenStream,
 ) -> Result<bool> {
-    let undecided = |attr: &Attribute| attr.path().is_ident("cfg_attr") && is_one_of(names, attr);
-    let Some(last) = function.attrs.iter().rposition(undecided) else { return Ok(false) };
+    let Some(last) = function.attrs.iter().rposition(|attr| is_undecided(names, attr)) else { return Ok(false) };
     insert_behind(last, function, (krate, name), args)?;
     Ok(true)
 }
 
-pub(crate) fn is_one_of(names: &[&str], attr: &Attribute) -> bool {
+/// Whether this may come to be one of `names`.
+pub(crate) fn is_undecided(names: &[&str], attr: &Attribute) -> bool {
+    attr.path().is_ident("cfg_attr") && is_one_of(names, attr)
+}
+
+fn is_one_of(names: &[&str], attr: &Attribute) -> bool {
     let path = attr.path();
     if path.is_ident("cfg_attr") {
         // Not decided yet. If it comes to nothing, one that has put itself behind it has lost nothing by that.

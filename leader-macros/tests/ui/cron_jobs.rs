@@ -73,7 +73,9 @@ trait Trait {}
 mod module {}
 
 trait Jobs {
-    fn job(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+    fn job<'life0, 'async_trait>(&'life0 self) -> Pin<Box<dyn Future<Output = ()> + Send + 'async_trait>>
+    where
+        'life0: 'async_trait;
 }
 // What `#[async_trait]` makes of an async method.
 #[cron_jobs]
