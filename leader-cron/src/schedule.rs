@@ -112,6 +112,7 @@ enum Rule {
 
 impl Schedule {
     /// A cron expression, in UTC if no zone is given. Nicknames such as `@daily` are taken too.
+    #[cfg(any(test, feature = "testing"))]
     pub fn parse(expression: &str, zone: Option<&str>) -> Result<Self, ScheduleError> {
         Ok(Self::union(vec![Rule::Cron(Cron::parse(expression, zone)?)]))
     }
