@@ -34,8 +34,9 @@
 //! ```
 //!
 //! # Jobs
-//! A job is a function with `#[cron]`, found by itself, or a [`Job`] that is given to the [`Scheduler`]. It takes its state
-//! as `&T`, from [`Scheduler::data`], and, if it wants to, its [`Tick`]. An `async fn` runs on the runtime; any other
+//! A job is a function with `#[cron]` or `#[every]`, found by itself, or a [`Job`] that is given to the [`Scheduler`]. It takes
+//! its state as `&T`, from [`Scheduler::data`], and, if it wants to, its [`Tick`]. With `#[cron_jobs]` on an `impl` block its
+//! methods are jobs, too, with `self` from there. An `async fn` runs on the runtime; any other
 //! function may block, and runs in the blocking pool. It returns `()` or a `Result<(), E>`.
 //!
 //! What is wrong with a job (its schedule, its time zone, its group, its name, missing data) is an error of
@@ -45,6 +46,10 @@
 //! Five fields (minute, hour, day of the month, month, day of the week), six (a second before them) or seven (a year after
 //! them), or one of `@hourly`, `@daily`, `@midnight`, `@weekly`, `@monthly`, `@yearly`, `@annually`. If both day fields are
 //! given, either is enough. The time zone is UTC unless `tz` says otherwise.
+//!
+//! Or an interval, as `#[every("5m")]` and [`Job::every`] give it: the whole UTC seconds that are a multiple of it since 1970, the
+//! same on every instance and after a restart. A job can have several schedules, each in its own time zone; an instant that is due
+//! in two of them is one tick.
 //!
 //! When the clocks change: a fixed time that is left out comes once, at the end of the gap; one that comes twice is taken
 //! the first time; an interval such as `*/30` goes on through both hours.

@@ -8,7 +8,6 @@ use syn::{Error, FnArg, Result};
 use crate::function::{self, Function, mentions};
 use crate::job::{self, Lent};
 use crate::job_args::{self, JobArgs, Kind};
-use crate::nesting;
 
 pub(crate) fn expand(kind: Kind, args: TokenStream, item: TokenStream) -> TokenStream {
     if job_args::is_taken(&args) {
@@ -32,12 +31,7 @@ fn keep(error: Error, item: TokenStream) -> TokenStream {
 fn try_expand(kind: Kind, tokens: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let mut function = Function::read(kind.name(), item)?;
     let mut args = JobArgs::new(quote!(::leader_cron));
-    let own = args.read(kind, tokens.clone());
-    if own.is_ok()
-        && nesting::put_behind_undecided(job_args::NAMES, &mut function, (&args.krate, kind.name()), &tokens)?
-    {
-        return Ok(function.into_token_stream());
-    }
+    let own = args.read(kind, tokens);
     let others = args.read_all(&job_args::take(&mut function.attrs));
     let (lent, wrong) = Lent::of(&function, &args.krate);
     let checked = [

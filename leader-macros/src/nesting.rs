@@ -51,32 +51,9 @@ pub(crate) fn put_behind(
     args: &TokenStream,
 ) -> Result<bool> {
     let Some(last) = function.attrs.iter().rposition(|attr| is_one_of(inner, attr)) else { return Ok(false) };
-    insert_behind(last, function, (krate, name), args)?;
-    Ok(true)
-}
-
-fn insert_behind(
-    place: usize,
-    function: &mut Function,
-    (krate, name): (&TokenStream, &str),
-    args: &TokenStream,
-) -> Result<()> {
     let name = syn::Ident::new(name, Span::call_site());
     let itself = Attribute::parse_outer.parse2(quote!(#[#krate::#name(#args)]))?;
-    function.attrs.splice(place + 1..place + 1, itself);
-    Ok(())
-}
-
-/// Puts the attribute that is being expanded behind the last `cfg_attr` in which one of `names` stands: it is not decided yet
-/// whether there is one.
-pub(crate) fn put_behind_undecided(
-    names: &[&str],
-    function: &mut Function,
-    (krate, name): (&TokenStream, &str),
-    args: &TokenStream,
-) -> Result<bool> {
-    let Some(last) = function.attrs.iter().rposition(|attr| is_undecided(names, attr)) else { return Ok(false) };
-    insert_behind(last, function, (krate, name), args)?;
+    function.attrs.splice(last + 1..last + 1, itself);
     Ok(true)
 }
 
