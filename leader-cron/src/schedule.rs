@@ -106,7 +106,7 @@ pub struct Schedule {
 
 #[derive(Debug, Clone)]
 enum Rule {
-    Cron(Cron),
+    Cron(Box<Cron>),
     Every(Interval),
 }
 
@@ -114,7 +114,7 @@ impl Schedule {
     /// A cron expression, in UTC if no zone is given. Nicknames such as `@daily` are taken too.
     #[cfg(any(test, feature = "testing"))]
     pub fn parse(expression: &str, zone: Option<&str>) -> Result<Self, ScheduleError> {
-        Ok(Self::union(vec![Rule::Cron(Cron::parse(expression, zone)?)]))
+        Ok(Self::union(vec![Rule::Cron(Box::new(Cron::parse(expression, zone)?))]))
     }
 
     /// All of `timings`, which are one at least; or what is wrong with them.
@@ -122,9 +122,8 @@ impl Schedule {
         let (mut rules, mut wrong) = (Vec::new(), Vec::new());
         for timing in timings {
             let rule = match timing {
-                Timing::Cron { expression, zone } => {
-                    Cron::parse(expression.as_ref(), zone.as_ref().map(AsRef::as_ref)).map(Rule::Cron)
-                }
+                Timing::Cron { expression, zone } => Cron::parse(expression.as_ref(), zone.as_ref().map(AsRef::as_ref))
+                    .map(|cron| Rule::Cron(Box::new(cron))),
                 Timing::Every(period) => Interval::new(*period).map(Rule::Every),
             };
             match rule {

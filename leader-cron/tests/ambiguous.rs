@@ -1,6 +1,5 @@
 //! Jobs that cannot be told apart by their place, or that do not know of each other: told before anything starts. No scheduler in
 //! this program can start, because of the functions below.
-#![expect(clippy::unwrap_used, reason = "clippy takes only functions with #[test] for tests")]
 
 use leader_core::leader_only;
 use leader_core::testing::FixedElector;

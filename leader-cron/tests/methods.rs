@@ -67,6 +67,7 @@ impl Reports {
     #[leader_only(group = "nightly")]
     #[every(Self::PERIOD, name = "gated-and-blocking")]
     #[cron(Self::DAILY)]
+    #[expect(clippy::needless_arbitrary_self_type, reason = "it is another way to write it")]
     fn blocking(self: &Self, by_ref: &Tick, Log(log): &Log) -> Result<(), String> {
         log.send("gated-and-blocking").map_err(|_| format!("nobody reads of {}", by_ref.unix_seconds()))
     }
