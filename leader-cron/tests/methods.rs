@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use common::{PATIENCE, in_time, status, until};
+use common::{in_time, status, until};
+use leader_core::leader_only;
 use leader_core::testing::FixedElector;
-use leader_core::{Config, LockError, bootstrap, leader_only, run_once, with_lock};
 use leader_cron::{CronError, Running, Scheduler, Tick, cron, cron_jobs, every};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -25,24 +25,6 @@ impl Log {
 struct Reports {
     log: UnboundedSender<&'static str>,
     built: AtomicU32,
-}
-
-#[derive(Debug)]
-enum ReportError {
-    Locked(LockError),
-}
-
-impl From<LockError> for ReportError {
-    fn from(error: LockError) -> Self {
-        Self::Locked(error)
-    }
-}
-
-impl std::fmt::Display for ReportError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self::Locked(error) = self;
-        error.fmt(f)
-    }
 }
 
 #[cron_jobs]
@@ -91,20 +73,7 @@ impl Reports {
 #[cron_jobs]
 impl Reports {
     #[every("1s")]
-    #[leader_only(group = "locked")]
-    #[with_lock(key = "reports:locked")]
-    async fn locked(&self) -> Result<(), ReportError> {
-        let _ = self.log.send(if leader_core::held_lock().is_some() { "locked" } else { "without a lock" });
-        Ok(())
-    }
-
-    #[leader_only(group = "locked")]
-    #[run_once(key = "reports:once", on_busy = "skip")]
-    #[every("1s")]
-    async fn once(&self) -> Result<(), ReportError> {
-        let _ = self.log.send("once");
-        Ok(())
-    }
+    fn in_another_block(&self) {}
 }
 
 #[cfg(any())]
@@ -129,7 +98,7 @@ trait Tidy {
 
 #[cron_jobs]
 impl Tidy for Reports {
-    type Error = ReportError;
+    type Error = std::fmt::Error;
 
     #[every("1s")]
     async fn tidy(&self, log: &Log) -> Result<(), Self::Error> {
@@ -217,10 +186,9 @@ async fn every_method_with_a_schedule_is_a_job_of_the_group_that_it_names() {
     let expected = [
         ("gated", "* * * * * *", Some("nightly")),
         ("gated-and-blocking", "every 1s and @daily", Some("nightly")),
+        ("in_another_block", "every 1s", None),
         ("job", "every 1h", None),
-        ("locked", "every 1s", Some("locked")),
         ("mail", "every 1s", None),
-        ("once", "every 1s", Some("locked")),
         ("run", "every 1s", None),
         ("tidy", "every 1s", None),
         ("within", "every 1h", None),
@@ -231,7 +199,7 @@ async fn every_method_with_a_schedule_is_a_job_of_the_group_that_it_names() {
 
 #[tokio::test]
 async fn a_method_runs_with_the_value_that_the_scheduler_was_given() {
-    let elector = FixedElector::following(["nightly", "locked"]);
+    let elector = FixedElector::following(["nightly"]);
     let (running, mut lines) = start(&elector);
     for job in ["without_self", "tidy", "mail"] {
         line(job, &mut lines).await;
@@ -247,26 +215,8 @@ async fn a_method_runs_with_the_value_that_the_scheduler_was_given() {
 }
 
 #[tokio::test]
-async fn a_lock_and_a_run_once_on_a_method_take_effect() {
-    let leader = bootstrap(Config::new("memory:methods").ttl(Duration::from_secs(60))).await.unwrap();
-    let (running, mut lines) = start(&leader);
-    for _ in 0..2 {
-        line("locked", &mut lines).await;
-    }
-    until(&running, "once", |status| status.runs >= 3).await;
-    in_time(leader.shutdown(PATIENCE)).await.unwrap();
-    let mut rest = Vec::new();
-    while let Ok(line) = lines.try_recv() {
-        rest.push(line);
-    }
-    assert_eq!(status(&running, "locked").failures, 0);
-    assert!(!rest.contains(&"without a lock"));
-    assert!(rest.iter().filter(|line| **line == "once").count() <= 1, "{rest:?}");
-}
-
-#[tokio::test]
 async fn data_that_a_method_is_called_on_and_nobody_gave_is_named_with_job_and_place() {
-    let elector = FixedElector::following(["nightly", "locked"]);
+    let elector = FixedElector::following(["nightly"]);
     let refused = Scheduler::new(&elector).data(shadows::Job).start().unwrap_err();
     let CronError::Invalid { problems } = refused else { panic!("{refused}") };
     let texts: Vec<_> = problems.iter().map(ToString::to_string).collect();
