@@ -6,18 +6,23 @@ use std::error::Error;
 use std::time::Duration;
 
 use leader_core::{Config, bootstrap, leader_only};
-use leader_cron::{Scheduler, Tick, cron};
+use leader_cron::{Scheduler, Tick, cron, cron_jobs, every};
 
 /// What the jobs share: each asks for it by reference.
 struct Reports {
     folder: &'static str,
 }
 
+/// Its jobs may be methods, too.
+#[cron_jobs]
 impl Reports {
     async fn build(&self, name: &str) {
         println!("{}/{name} is built", self.folder);
     }
 
+    /// In a group of its own: another instance may lead it.
+    #[every("2s")]
+    #[leader_only(group = "cleanup")]
     async fn remove_expired(&self) {
         println!("expired reports are removed from {}", self.folder);
     }
@@ -29,13 +34,6 @@ impl Reports {
 #[leader_only]
 async fn hourly_report(reports: &Reports, tick: Tick) {
     reports.build(&format!("report-{}", tick.unix_seconds())).await;
-}
-
-/// In a group of its own: another instance may lead it.
-#[cron("*/2 * * * * *")]
-#[leader_only(group = "cleanup")]
-async fn cleanup(reports: &Reports) {
-    reports.remove_expired().await;
 }
 
 #[tokio::main]

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leader_core::{Elector, GroupName};
+use leader_core::{Elector, GroupName, Site};
 
 use crate::data::Data;
 use crate::error::{CronError, JobProblem};
-use crate::job::Job;
+use crate::job::{Job, Place, groups_of};
 use crate::schedule::{Schedule, ScheduleError};
 
 /// Checks jobs that are to run on this elector with this data, from `now` on, in seconds; and returns their schedules.
@@ -20,13 +20,12 @@ pub(crate) fn check(
     mut problems: Vec<JobProblem>,
 ) -> Result<Vec<Schedule>, CronError> {
     problems.extend(check_names(jobs));
+    problems.extend(check_places(jobs));
     problems.extend(check_groups(jobs, &elector.groups()));
     problems.extend(check_data(jobs, data));
-    let schedules = read_schedules(jobs, now).unwrap_or_else(|wrong| {
-        problems.extend(wrong);
-        Vec::new()
-    });
+    let schedules = read_schedules(jobs, now, &mut problems);
     problems.extend(check_policies(jobs, &schedules, now));
+    let schedules: Vec<_> = schedules.into_iter().flatten().collect();
     if problems.is_empty() { Ok(schedules) } else { Err(CronError::Invalid { problems }) }
 }
 
@@ -52,11 +51,31 @@ fn check_names(jobs: &[Job]) -> Vec<JobProblem> {
     problems
 }
 
-fn check_policies(jobs: &[Job], schedules: &[Schedule], now: i64) -> Vec<JobProblem> {
-    let check = |(job, schedule): (&Job, &Schedule)| {
-        let first = schedule.next_after(now)?;
-        let next = schedule.next_after(first);
-        let period = next.map_or(Duration::MAX, |next| Duration::from_secs(next.abs_diff(first)));
+/// A function and its `#[leader_only]` find each other by their place. Those that one call of a `macro_rules!` makes can have
+/// one place, if they are methods of one name: which of the groups is whose cannot be seen then.
+fn check_places(jobs: &[Job]) -> Vec<JobProblem> {
+    let mut by_place: BTreeMap<Site, Vec<&Job>> = BTreeMap::new();
+    for job in jobs {
+        if let Place::Function(site) = job.place {
+            by_place.entry(site).or_default().push(job);
+        }
+    }
+    let check = |(site, jobs): (Site, Vec<&Job>)| {
+        let groups: Vec<_> = groups_of(&site).collect();
+        let alike = groups.windows(2).all(|pair| pair[0] == pair[1]);
+        if groups.is_empty() || (alike && groups.len() >= jobs.len()) {
+            return None;
+        }
+        let jobs = jobs.iter().map(|job| job.name.clone()).collect();
+        let groups = groups.into_iter().map(str::to_owned).collect();
+        Some(JobProblem::AmbiguousGroup { jobs, place: site.to_string(), groups })
+    };
+    by_place.into_iter().filter_map(check).collect()
+}
+
+fn check_policies(jobs: &[Job], schedules: &[Option<Schedule>], now: i64) -> Vec<JobProblem> {
+    let check = |(job, schedule): (&Job, &Option<Schedule>)| {
+        let period = schedule.as_ref()?.shortest_distance(now).unwrap_or(Duration::MAX);
         let place = job.place.to_string();
         if let Some(warning) = job.policy.warning(period) {
             tracing::warn!(target: "leader", job = job.name, "job {} ({place}): {warning}", job.name);
@@ -101,22 +120,17 @@ fn check_data(jobs: &[Job], data: &Data) -> Vec<JobProblem> {
     jobs.iter().flat_map(missing).collect()
 }
 
-fn read_schedules(jobs: &[Job], now: i64) -> Result<Vec<Schedule>, Vec<JobProblem>> {
-    let read = |job: &Job| {
-        let schedule = Schedule::parse(&job.schedule, job.zone.as_deref())?;
-        match schedule.next_after(now) {
-            Some(_) => Ok(schedule),
-            None => Err(ScheduleError::Never { expression: job.schedule.clone() }),
-        }
+/// The schedule of each job, if nothing is wrong with it.
+fn read_schedules(jobs: &[Job], now: i64, problems: &mut Vec<JobProblem>) -> Vec<Option<Schedule>> {
+    let mut read = |job: &Job| {
+        let mut wrong: Vec<_> =
+            job.stray_zone.iter().map(|zone| ScheduleError::StrayZone { zone: zone.clone() }).collect();
+        let schedule = Schedule::of(&job.schedules).map_err(|errors| wrong.extend(errors)).ok();
+        wrong.extend(schedule.iter().flat_map(|schedule| schedule.ended(now)));
+        let is_right = wrong.is_empty();
+        let problem = |error| JobProblem::Schedule { job: job.name.clone(), place: job.place.to_string(), error };
+        problems.extend(wrong.into_iter().map(problem));
+        schedule.filter(|_| is_right)
     };
-    let (mut schedules, mut problems) = (Vec::new(), Vec::new());
-    for job in jobs {
-        match read(job) {
-            Ok(schedule) => schedules.push(schedule),
-            Err(error) => {
-                problems.push(JobProblem::Schedule { job: job.name.clone(), place: job.place.to_string(), error });
-            }
-        }
-    }
-    if problems.is_empty() { Ok(schedules) } else { Err(problems) }
+    jobs.iter().map(&mut read).collect()
 }

@@ -199,10 +199,9 @@ pub struct Course {
 impl Course {
     /// Of a job that this instance has just come to know. `seed`: spreads its jitter, the same on every instance.
     pub fn new(schedule: Schedule, policy: Policy, seed: u64, rules: Rules) -> Self {
-        let text = format!("{} {}", schedule.expression().trim(), schedule.zone());
         Self {
+            text: schedule.text(),
             schedule,
-            text,
             policy,
             seed,
             rules,

@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 
 use crate::course::{Claimed, Course, Failure, Notice, Poll, Rules};
 use crate::engine::Engine;
+use crate::fnv::fnv1a;
 use crate::live_job::LiveJob;
 use crate::orders::Tell;
 use crate::plan::Gap;
@@ -345,7 +346,5 @@ impl Courses {
 
 /// Spreads the jitter of different jobs.
 fn seed(group: &GroupName, job: &JobName) -> u64 {
-    // FNV-1a: the same on every instance, whatever its build.
-    let bytes = group.as_str().bytes().chain([0]).chain(job.as_str().bytes());
-    bytes.fold(0xCBF2_9CE4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3))
+    fnv1a(group.as_str().bytes().chain([0]).chain(job.as_str().bytes()))
 }

@@ -34,6 +34,15 @@ fn list(problems: &[JobProblem]) -> String {
     }
 }
 
+fn rename(of_one_function: bool) -> &'static str {
+    if of_one_function {
+        "an attribute that was imported under another name is not known for a schedule of the same job: write `#[cron]` and \
+         `#[every]` by their own names"
+    } else {
+        "give one of them another name: #[cron(…, name = \"…\")], or the first argument of Job::new"
+    }
+}
+
 /// What is wrong with one job, or with the data.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -50,10 +59,7 @@ pub enum JobProblem {
         place: String,
     },
     /// Two jobs have one name.
-    #[error(
-        "two jobs are called `{job}`: {first} and {second}; give one of them another name: #[cron(…, name = \"…\")], or the \
-         first argument of Job::new"
-    )]
+    #[error("two jobs are called `{job}`: {first} and {second}; {}", rename(first == second))]
     DuplicateName {
         /// The name.
         job: String,
@@ -97,6 +103,19 @@ pub enum JobProblem {
         group: String,
         /// The groups that the elector has.
         known: Vec<String>,
+    },
+    /// Jobs and groups of one place: which belongs to which cannot be seen.
+    #[error(
+        "`#[leader_only]` names the groups {groups:?} for the jobs {jobs:?}, all at {place}, and which is whose cannot be \
+         seen: one job has one group, and methods that a macro makes need names of their own"
+    )]
+    AmbiguousGroup {
+        /// The jobs.
+        jobs: Vec<String>,
+        /// The place.
+        place: String,
+        /// The groups that are named there.
+        groups: Vec<String>,
     },
     /// A job takes a value that was not given.
     #[error("job `{job}` ({place}) takes a `&{data}`, which was not given; give it before the start: {advice}")]

@@ -10,11 +10,14 @@ use leader_core::Site;
 
 use crate::policy::{Delivery, Missed, Overlap, Policy};
 use crate::registration::{BoxFuture, Context, DataKey, IntoOutcome, JobRegistration, Outcome, Run};
+use crate::schedule::Timing;
 use crate::tick::Tick;
 
-/// A job that is made by hand, equal to a function with `#[cron]`.
+/// A job that is made by hand, equal to a function with `#[cron]` or `#[every]`.
 ///
 /// ```
+/// use std::time::Duration;
+///
 /// use leader_cron::{Job, Tick};
 ///
 /// let report = Job::new("report", "0 0 6 * * MON-FRI", |tick: Tick| async move {
@@ -22,14 +25,21 @@ use crate::tick::Tick;
 /// })
 /// .tz("Europe/Berlin")
 /// .group("reports");
+///
+/// // Several schedules: an instant that is due in two of them is one tick.
+/// let refresh = Job::every("refresh", Duration::from_secs(300), |_| async {})
+///     .also("0 0 9 * * MON-FRI")
+///     .tz("America/New_York");
 /// ```
 ///
 /// Nothing is checked before [`Scheduler::start`](crate::Scheduler::start), and then everything is.
 #[must_use = "a job runs once it is given to a Scheduler"]
 pub struct Job {
     pub(crate) name: String,
-    pub(crate) schedule: String,
-    pub(crate) zone: Option<String>,
+    /// One at least.
+    pub(crate) schedules: Vec<Timing<String>>,
+    /// A time zone that was given before any cron expression was.
+    pub(crate) stray_zone: Option<String>,
     pub(crate) membership: Membership,
     pub(crate) place: Place,
     pub(crate) needs: &'static [DataKey],
@@ -83,6 +93,28 @@ pub(crate) enum Body {
     Blocking(Arc<dyn Fn(Context) -> Outcome + Send + Sync>),
 }
 
+impl Body {
+    fn of_async<F, W>(work: W) -> Self
+    where
+        W: Fn(Tick) -> F + Send + Sync + 'static,
+        F: Future<Output: IntoOutcome> + Send + 'static,
+    {
+        let work = Arc::new(work);
+        Self::Async(Arc::new(move |cx| {
+            let work = Arc::clone(&work);
+            Box::pin(async move { work(cx.tick().clone()).await.into_outcome() })
+        }))
+    }
+
+    fn of_blocking<R: IntoOutcome>(work: impl Fn(Tick) -> R + Send + Sync + 'static) -> Self {
+        Self::Blocking(Arc::new(move |cx| work(cx.tick().clone()).into_outcome()))
+    }
+}
+
+fn cron(expression: impl Into<String>) -> Timing<String> {
+    Timing::Cron { expression: expression.into(), zone: None }
+}
+
 impl From<Run> for Body {
     fn from(run: Run) -> Self {
         match run {
@@ -105,12 +137,7 @@ impl Job {
         W: Fn(Tick) -> F + Send + Sync + 'static,
         F: Future<Output: IntoOutcome> + Send + 'static,
     {
-        let work = Arc::new(work);
-        let body = Body::Async(Arc::new(move |cx| {
-            let work = Arc::clone(&work);
-            Box::pin(async move { work(cx.tick().clone()).await.into_outcome() })
-        }));
-        Self::with_body(name.into(), schedule.into(), Place::Call(Location::caller()), body)
+        Self::at(name.into(), cron(schedule), Body::of_async(work), Location::caller())
     }
 
     /// As [`new`](Self::new), but for work that blocks its thread: it runs in tokio's blocking pool.
@@ -120,14 +147,52 @@ impl Job {
         W: Fn(Tick) -> R + Send + Sync + 'static,
         R: IntoOutcome,
     {
-        let body = Body::Blocking(Arc::new(move |cx| work(cx.tick().clone()).into_outcome()));
-        Self::with_body(name.into(), schedule.into(), Place::Call(Location::caller()), body)
+        Self::at(name.into(), cron(schedule), Body::of_blocking(work), Location::caller())
     }
 
-    fn with_body(name: String, schedule: String, place: Place, body: Body) -> Self {
-        let (zone, membership, needs, cancel_on_loss) = (None, Membership::None, &[][..], false);
+    /// As [`new`](Self::new), but at an interval: whole seconds, from 1 s to 366 days. Its ticks are the multiples of `period`
+    /// since 1970-01-01 00:00 UTC, so they are the same on every instance, and a restart does not move them: every 5 minutes
+    /// is at :00, :05, :10; every 7 hours is at another hour each day. It has no time zone.
+    #[track_caller]
+    pub fn every<F, W>(name: impl Into<String>, period: Duration, work: W) -> Self
+    where
+        W: Fn(Tick) -> F + Send + Sync + 'static,
+        F: Future<Output: IntoOutcome> + Send + 'static,
+    {
+        Self::at(name.into(), Timing::Every(period), Body::of_async(work), Location::caller())
+    }
+
+    /// As [`every`](Self::every), but for work that blocks its thread: it runs in tokio's blocking pool.
+    #[track_caller]
+    pub fn every_blocking<R, W>(name: impl Into<String>, period: Duration, work: W) -> Self
+    where
+        W: Fn(Tick) -> R + Send + Sync + 'static,
+        R: IntoOutcome,
+    {
+        Self::at(name.into(), Timing::Every(period), Body::of_blocking(work), Location::caller())
+    }
+
+    fn at(name: String, timing: Timing<String>, body: Body, place: &'static Location<'static>) -> Self {
+        Self::with_body(name, vec![timing], Place::Call(place), body)
+    }
+
+    fn with_body(name: String, schedules: Vec<Timing<String>>, place: Place, body: Body) -> Self {
+        let (stray_zone, membership, needs, cancel_on_loss) = (None, Membership::None, &[][..], false);
         let policy = Policy::DEFAULT;
-        Self { name, schedule, zone, membership, place, needs, body, cancel_on_loss, policy }
+        Self { name, schedules, stray_zone, membership, place, needs, body, cancel_on_loss, policy }
+    }
+
+    /// Adds a schedule: the job runs when that cron expression says so, too. An instant that is due in two schedules is one
+    /// tick, and runs once.
+    pub fn also(mut self, schedule: impl Into<String>) -> Self {
+        self.schedules.push(cron(schedule));
+        self
+    }
+
+    /// Adds a schedule, an interval as that of [`every`](Self::every): as [`also`](Self::also).
+    pub fn also_every(mut self, period: Duration) -> Self {
+        self.schedules.push(Timing::Every(period));
+        self
     }
 
     /// Runs the job only where this instance leads `group`. The elector must take part in it:
@@ -136,9 +201,15 @@ impl Job {
         Self { membership: Membership::Chosen(group.into()), ..self }
     }
 
-    /// The time zone of the schedule, by its name in the IANA database, such as `Europe/Berlin`. Without it, UTC.
-    pub fn tz(self, zone: impl Into<String>) -> Self {
-        Self { zone: Some(zone.into()), ..self }
+    /// The time zone of the cron expression that was given last, by its name in the IANA database, such as `Europe/Berlin`.
+    /// Without it, UTC. Others that the job has keep theirs; an interval has none.
+    pub fn tz(mut self, zone: impl Into<String>) -> Self {
+        let mut zones = self.schedules.iter_mut().rev().filter_map(|timing| match timing {
+            Timing::Cron { zone, .. } => Some(zone),
+            Timing::Every(_) => None,
+        });
+        *zones.next().unwrap_or(&mut self.stray_zone) = Some(zone.into());
+        self
     }
 
     /// Drops a run at its next await when the lease is lost, or the grace of a drain is over, as
@@ -187,14 +258,13 @@ impl Job {
     }
 
     fn from_registration(job: &JobRegistration) -> Self {
-        let own = |group: &&GroupRegistration| group.site == job.site;
-        let declared = inventory::iter::<GroupRegistration>.into_iter().find(own);
+        let schedules = job.schedules.iter().map(Timing::to_owned).collect();
+        let declared = groups_of(&job.site).next();
         Self {
-            zone: job.tz.map(str::to_owned),
-            membership: declared.map_or(Membership::None, |group| Membership::Declared(group.group.to_owned())),
+            membership: declared.map_or(Membership::None, |group| Membership::Declared(group.to_owned())),
             needs: job.needs,
             policy: job.policy,
-            ..Self::with_body(job.name.to_owned(), job.schedule.to_owned(), Place::Function(job.site), job.run.into())
+            ..Self::with_body(job.name.to_owned(), schedules, Place::Function(job.site), job.run.into())
         }
     }
 }
@@ -203,15 +273,20 @@ impl fmt::Debug for Job {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Job")
             .field("name", &self.name)
-            .field("schedule", &self.schedule)
-            .field("zone", &self.zone)
+            .field("schedules", &self.schedules)
             .field("group", &self.membership.group())
             .field("place", &format_args!("{}", self.place))
             .finish_non_exhaustive()
     }
 }
 
-/// Every job that this program declares by `#[cron]`, in order of its place. The linker knows no order.
+/// The groups that `#[leader_only]` at this place names.
+pub(crate) fn groups_of(site: &Site) -> impl Iterator<Item = &'static str> {
+    let own = move |group: &&GroupRegistration| group.site == *site;
+    inventory::iter::<GroupRegistration>.into_iter().filter(own).map(|group| group.group)
+}
+
+/// Every job that this program declares by `#[cron]` or `#[every]`, in order of its place. The linker knows no order.
 pub(crate) fn registered() -> Vec<Job> {
     let mut registrations: Vec<_> = inventory::iter::<JobRegistration>.into_iter().collect();
     registrations.sort_unstable_by_key(|job| job.site);

@@ -34,8 +34,9 @@
 //! ```
 //!
 //! # Jobs
-//! A job is a function with `#[cron]`, found by itself, or a [`Job`] that is given to the [`Scheduler`]. It takes its state
-//! as `&T`, from [`Scheduler::data`], and, if it wants to, its [`Tick`]. An `async fn` runs on the runtime; any other
+//! A job is a function with `#[cron]` or `#[every]`, found by itself, or a [`Job`] that is given to the [`Scheduler`]. It takes
+//! its state as `&T`, from [`Scheduler::data`], and, if it wants to, its [`Tick`]. With `#[cron_jobs]` on an `impl` block its
+//! methods are jobs, too, with `self` from there. An `async fn` runs on the runtime; any other
 //! function may block, and runs in the blocking pool. It returns `()` or a `Result<(), E>`.
 //!
 //! What is wrong with a job (its schedule, its time zone, its group, its name, missing data) is an error of
@@ -45,6 +46,10 @@
 //! Five fields (minute, hour, day of the month, month, day of the week), six (a second before them) or seven (a year after
 //! them), or one of `@hourly`, `@daily`, `@midnight`, `@weekly`, `@monthly`, `@yearly`, `@annually`. If both day fields are
 //! given, either is enough. The time zone is UTC unless `tz` says otherwise.
+//!
+//! Or an interval, as `#[every("5m")]` and [`Job::every`] give it: the whole UTC seconds that are a multiple of it since 1970, the
+//! same on every instance and after a restart. A job can have several schedules, each in its own time zone; an instant that is due
+//! in two of them is one tick.
 //!
 //! When the clocks change: a fixed time that is left out comes once, at the end of the gap; one that comes twice is taken
 //! the first time; an interval such as `*/30` goes on through both hours.
@@ -74,7 +79,7 @@
 //! leadership. Dropping the [`Running`] lets no new run begin.
 //!
 //! # Features
-//! - `macros` (on by default): `#[cron]`.
+//! - `macros` (on by default): `#[cron]`, `#[every]` and `#[cron_jobs]`.
 //! - `serde`: [`JobStatus`] can be serialized.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -86,6 +91,7 @@ mod courses;
 mod data;
 mod engine;
 mod error;
+mod fnv;
 mod job;
 mod ledger_view;
 mod live_job;
@@ -112,7 +118,7 @@ pub use job::Job;
 #[cfg(feature = "macros")]
 #[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
 #[doc(inline)]
-pub use leader_macros::cron;
+pub use leader_macros::{cron, cron_jobs, every};
 pub use ledger_view::Explanation;
 pub use policy::{Delivery, Missed, Overlap};
 pub use registration::{IntoOutcome, JobError};
@@ -133,15 +139,17 @@ pub mod testing {
     pub use crate::store_clock::StoreClock;
 }
 
-/// What an expanded `#[cron]` calls. Not part of the API: it changes without notice.
+/// What expanded attributes call. Not part of the API: it changes without notice.
 #[doc(hidden)]
 pub mod __private {
     pub use inventory;
     pub use leader_core::Site;
 
+    pub use crate::__put_cron_jobs_on_the_impl_block_of_a_method as put_cron_jobs_on_the_impl_block_of_a_method;
     pub use crate::data::Data;
     pub use crate::policy::{Delivery, Missed, Overlap, Policy};
     pub use crate::registration::{
         BoxFuture, Context, DataKey, FromContext, IntoOutcome, JobRegistration, Outcome, Run, Shared,
     };
+    pub use crate::schedule::Timing;
 }

@@ -81,7 +81,7 @@ impl Policy {
         self.within.unwrap_or(WITHIN)
     }
 
-    /// What is wrong with these policies for a job with ticks in this distance; `grouped`: it is run once in the fleet.
+    /// What is wrong with these policies for a job with ticks in this distance at least; `grouped`: it is run once in the fleet.
     pub(crate) fn check(&self, grouped: bool, period: Duration) -> Result<(), String> {
         let Self { missed, within, delivery, jitter, .. } = *self;
         if !grouped && (Self { timeout: None, ..*self }) != Self::DEFAULT {
@@ -107,7 +107,7 @@ impl Policy {
         }
         if jitter >= period {
             return Err(format!(
-                "its ticks are {period:?} apart, and a jitter of {jitter:?} would mix them up: make it shorter than that"
+                "two of its ticks are {period:?} apart, and a jitter of {jitter:?} would mix them up: make it shorter than that"
             ));
         }
         if let Some(zero) = [self.timeout, within].into_iter().flatten().find(Duration::is_zero) {
@@ -122,7 +122,7 @@ impl Policy {
     pub(crate) fn warning(&self, period: Duration) -> Option<String> {
         let timeout = self.timeout.filter(|timeout| *timeout > period && self.overlap == Overlap::Forbid)?;
         Some(format!(
-            "a run may take {timeout:?}, and the ticks are {period:?} apart: a tick that comes while a run is on waits for its \
+            "a run may take {timeout:?}, and two of the ticks are {period:?} apart: a tick that comes while a run is on waits for its \
              end, and is then run only if it is the newest"
         ))
     }

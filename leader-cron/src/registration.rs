@@ -1,4 +1,4 @@
-//! What an expanded `#[cron]` hands to the scheduler: the job, what it needs, and how to run it.
+//! What an expanded `#[cron]` or `#[every]` hands to the scheduler: the job, what it needs, and how to run it.
 
 use std::any::{Any, TypeId, type_name};
 use std::fmt;
@@ -9,17 +9,16 @@ use leader_core::Site;
 
 use crate::data::Data;
 use crate::policy::Policy;
+use crate::schedule::Timing;
 use crate::tick::Tick;
 
-/// One use of `#[cron]`, collected at link time.
+/// A function or method with `#[cron]` or `#[every]`, collected at link time.
 #[derive(Debug)]
 pub struct JobRegistration {
     /// The job's name: the one given, or the function's.
     pub name: &'static str,
-    /// The cron expression. If it was a literal, the macro has looked at it; it has to be parsed all the same.
-    pub schedule: &'static str,
-    /// The name of the time zone, if one was given.
-    pub tz: Option<&'static str>,
+    /// Its schedules, one at least. The macro has looked at literals; they have to be read all the same.
+    pub schedules: &'static [Timing<&'static str>],
     /// The place of the function, equal to the one of its `#[leader_only]`.
     pub site: Site,
     /// The data that a run asks for: without it the job must not be started.
@@ -31,6 +30,16 @@ pub struct JobRegistration {
 }
 
 inventory::collect!(JobRegistration);
+
+/// What stands beside a function that is a job. Beside a method a `const` without a name is an error, which names this macro:
+/// nothing else tells a function of an `impl` block from others.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __put_cron_jobs_on_the_impl_block_of_a_method {
+    ($($registration:tt)*) => {
+        const _: () = { $($registration)* };
+    };
+}
 
 /// How to run a job.
 #[derive(Clone, Copy)]
@@ -63,7 +72,7 @@ pub struct JobError(pub String);
 
 /// What can be lent to jobs on any thread.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be lent to a `#[cron]` job",
+    message = "`{Self}` cannot be lent to a job",
     label = "data is shared between threads: it has to be `Send + Sync`",
     note = "for a trait object, make `Send + Sync` its supertraits, or write `&(dyn Trait + Send + Sync)`"
 )]
@@ -149,7 +158,7 @@ impl Context {
 
 /// What a job can take by value.
 #[diagnostic::on_unimplemented(
-    message = "a `#[cron]` job cannot take `{Self}` by value",
+    message = "a job cannot take `{Self}` by value",
     label = "an argument is `&T`, for data, or `Tick`",
     note = "take shared state as `&{Self}` and give it to the scheduler with `.data(..)`"
 )]
@@ -166,7 +175,7 @@ impl FromContext for Tick {
 
 /// What a job can return.
 #[diagnostic::on_unimplemented(
-    message = "a `#[cron]` job cannot return `{Self}`",
+    message = "a job cannot return `{Self}`",
     label = "a job returns `()` or `Result<(), E>` with an `E: Display`",
     note = "nobody is there to take a value: log it, or store it"
 )]

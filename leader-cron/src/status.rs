@@ -11,9 +11,9 @@ use leader_core::{GroupName, Term};
 pub struct JobStatus {
     /// Its name.
     pub name: String,
-    /// Its cron expression.
+    /// Its cron expression, or `every 5m`; several with `and` between them.
     pub schedule: String,
-    /// The time zone of the schedule.
+    /// The time zone of the schedule. If it has expressions in several, UTC, and `schedule` tells which has which.
     pub zone: String,
     /// The group on whose leader it runs; `None`: on every instance.
     pub group: Option<GroupName>,

@@ -20,8 +20,19 @@ impl Attribute {
     pub(crate) fn parse(
         &self,
         input: ParseStream<'_>,
-        mut take: impl FnMut(&str, ParseStream<'_>) -> Result<()>,
+        take: impl FnMut(&str, ParseStream<'_>) -> Result<()>,
     ) -> Result<()> {
+        self.parse_after(&[], input, take).map(drop)
+    }
+
+    /// As [`parse`](Self::parse), where other attributes of the function have given the options `before` to the same job.
+    /// Returns those that are given here.
+    pub(crate) fn parse_after(
+        &self,
+        before: &[Ident],
+        input: ParseStream<'_>,
+        mut take: impl FnMut(&str, ParseStream<'_>) -> Result<()>,
+    ) -> Result<Vec<Ident>> {
         let mut seen: Vec<Ident> = Vec::new();
         while !input.is_empty() {
             let option = input
@@ -32,6 +43,11 @@ impl Attribute {
             }
             if seen.contains(&option) {
                 return Err(Error::new(option.span(), format!("`{option}` is given twice")));
+            }
+            if before.contains(&option) {
+                let message =
+                    format!("`{option}` is given twice: all schedules of a function are schedules of one job");
+                return Err(Error::new(option.span(), message));
             }
             if !input.peek(Token![=]) || input.peek2(Token![,]) {
                 return Err(Error::new(option.span(), format!("`{option}` needs a value: {}", self.example(&option))));
@@ -46,7 +62,7 @@ impl Attribute {
             }
             seen.push(option);
         }
-        Ok(())
+        Ok(seen)
     }
 
     fn has(&self) -> String {
@@ -71,9 +87,6 @@ impl Parse for Text {
         let value = ungroup(input.parse()?);
         match value {
             Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Ok(Self::Literal(text)),
-            Expr::Path(path) if path.path.segments.first().is_some_and(|first| first.ident == "Self") => {
-                Err(Error::new(path.span(), "`Self` is not known where this is registered: write the name of the type"))
-            }
             Expr::Path(path) => Ok(Self::Path(path)),
             other => Err(Error::new(
                 other.span(),
@@ -95,8 +108,13 @@ impl ToTokens for Text {
 /// A name that becomes a part of keys in the store, such as a group's. A `const` is checked when the program starts.
 pub(crate) fn key_name(input: ParseStream<'_>) -> Result<Text> {
     let text = input.parse()?;
-    if let Text::Literal(literal) = &text {
-        check_key_name(literal)?;
+    match &text {
+        Text::Literal(literal) => check_key_name(literal)?,
+        Text::Path(path) if path.path.segments.first().is_some_and(|first| first.ident == "Self") => {
+            let message = "`Self` is not known where this is registered: write the name of the type";
+            return Err(Error::new(path.span(), message));
+        }
+        Text::Path(_) => {}
     }
     Ok(text)
 }

@@ -5,7 +5,7 @@ use quote::{ToTokens, TokenStreamExt, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
-use syn::{AttrStyle, Attribute, Error, Result, ReturnType, Safety, Signature, Token, Type, Visibility};
+use syn::{AttrStyle, Attribute, Error, Meta, Result, ReturnType, Safety, Signature, Token, Type, Visibility};
 
 use crate::output::{Output, future_output, inner_type};
 
@@ -201,6 +201,15 @@ pub(crate) fn keep(error: Error, item: TokenStream) -> TokenStream {
         Ok(function) => function.with_error(&error),
         Err(_) => quote!(#error #item),
     }
+}
+
+/// Those that say whether an item is there at all: what is written beside it for it has to have them, too.
+pub(crate) fn cfgs(attrs: &[Attribute]) -> impl Iterator<Item = &Attribute> {
+    let decides = |attr: &&Attribute| match &attr.meta {
+        Meta::List(list) if list.path.is_ident("cfg_attr") => mentions(list.tokens.clone(), "cfg"),
+        meta => meta.path().is_ident("cfg"),
+    };
+    attrs.iter().filter(decides)
 }
 
 /// All errors as one, if there are any.

@@ -3,7 +3,10 @@
 
 mod args;
 mod cron;
+mod cron_jobs;
 mod function;
+mod job;
+mod job_args;
 mod key;
 mod leader_only;
 mod locked;
@@ -16,6 +19,8 @@ mod time;
 mod with_lock;
 
 use proc_macro::TokenStream;
+
+use crate::job_args::Kind;
 
 /// Makes a function run only where this instance leads a group; everywhere else it is skipped.
 ///
@@ -317,84 +322,20 @@ pub fn run_once(args: TokenStream, item: TokenStream) -> TokenStream {
     run_once::expand(args.into(), item.into()).into()
 }
 
-/// Makes a function a job that runs when a cron expression says so.
-///
-/// The job is known to every scheduler that this program starts. By itself it runs on every instance; together with
-/// `#[leader_only]`, above or below, it runs only where its group is led.
-///
-/// ```standalone_crate
-/// use leader_core::leader_only;
-/// use leader_cron::{Tick, cron};
-///
-/// struct Db;
-///
-/// #[cron("0 3 * * *", tz = "Europe/Berlin")]
-/// #[leader_only(group = "cleanup")]
-/// async fn remove_expired(db: &Db, tick: Tick) -> Result<(), std::io::Error> {
-///     println!("as of {}", tick.unix_seconds());
-///     Ok(())
-/// }
-///
-/// const REFRESH: &str = "*/30 * * * * *";
-///
-/// // On every instance. Not async, so it may block.
-/// #[cron(REFRESH, name = "refresh-cache")]
-/// fn refresh() {}
-///
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() {
-/// // A job is still a function: a test calls it.
-/// remove_expired(&Db, Tick::at(std::time::SystemTime::now())).await.unwrap();
-/// refresh();
-/// # }
-/// ```
-///
-/// # The expression
-///
-/// A literal, or the path of a `const` of type `&str`, of 5 fields, 6 or 7:
-///
-/// | field | values | also |
-/// |---|---|---|
-/// | second, only with 6 or 7 fields | 0-59 | |
-/// | minute | 0-59 | |
-/// | hour | 0-23 | |
-/// | day of the month | 1-31 | `L` the last one, `15W` the weekday nearest to the 15th, `LW` the last weekday, `?` any |
-/// | month | 1-12 or JAN-DEC | |
-/// | day of the week | 0-7 (0 and 7 are Sunday) or SUN-SAT | `FRI#2` the second Friday, `FRIL` the last one, `?` any, `+FRI` only if the day of the month fits too |
-/// | year, only with 7 fields | 1-5000 | |
-///
-/// Each is `*`, a value, a range `1-5`, steps `*/10` or `1-30/5`, or a list of these with commas. There are also `@yearly`
-/// or `@annually`, `@monthly`, `@weekly`, `@daily` or `@midnight`, and `@hourly`.
-///
-/// A literal is checked when the program is compiled. What cannot be known then (a `const`, the 30th of February, a year
-/// that is over) is an error when the scheduler starts.
-///
-/// # Options
-///
-/// | option | meaning | default |
-/// |---|---|---|
-/// | `tz = "…"` | the time zone in which the expression is read, such as `"Europe/Berlin"` | UTC |
-/// | `name = "…"` | the job's name, under which its runs are recorded: 1 to 64 ASCII letters, digits, `.`, `_` or `-` | the function's name |
-/// | `missed = "…"` | what becomes of ticks that were not run in time (nobody led, the store was away, the run before was still on): `"once"` runs the newest, and tells it how many came before; `"skip"` none that is more than 5 s late; `"all"` each, in order, the newest thousand at most | `"once"` |
-/// | `within = "…"` | how old a missed tick may be that is still run; `"forever"` is what anacron does | `"10m"` |
-/// | `overlap = "…"` | whether two runs may be on at a time, in the whole fleet: `"forbid"`, `"allow"` | `"forbid"` |
-/// | `delivery = "…"` | what becomes of a tick whose run died half-way: `"at-most-once"` leaves it; `"at-least-once"` has the next leader run it again, three times in all | `"at-most-once"` |
-/// | `timeout = "…"` | how long a run may take; async work is dropped at its next await then | none |
-/// | `jitter = "…"` | begins each run later by up to so much, by a part that depends on the job and the tick | `"0s"` |
-/// | `crate = path` | where `leader-cron` is, if it has another name | `::leader_cron` |
-///
-/// All but `timeout` are for jobs of a group: their ticks are claimed in the store's ledger, one by one, by whoever leads. A
-/// length of time is written `"30s"`, or is a `const` expression of type `Duration`.
-///
-/// # Arguments and result
-///
-/// An argument is `&T` or `&dyn Trait`, lent out of what the scheduler was given with `.data(..)`, or `Tick`, by value or by
-/// reference, which tells the scheduled time. Data that is missing is an error when the scheduler starts.
-///
-/// A job returns `()` or `Result<(), E>` with an `E: Display`. An async one has to be `Send`, as it may change threads.
-///
-/// It cannot be generic, and not a method: nothing would say which types or which `self` to run it with.
+#[doc = include_str!("../docs/cron.md")]
 #[proc_macro_attribute]
 pub fn cron(args: TokenStream, item: TokenStream) -> TokenStream {
-    cron::expand(args.into(), item.into()).into()
+    cron::expand(Kind::Cron, args.into(), item.into()).into()
+}
+
+#[doc = include_str!("../docs/every.md")]
+#[proc_macro_attribute]
+pub fn every(args: TokenStream, item: TokenStream) -> TokenStream {
+    cron::expand(Kind::Every, args.into(), item.into()).into()
+}
+
+#[doc = include_str!("../docs/cron_jobs.md")]
+#[proc_macro_attribute]
+pub fn cron_jobs(args: TokenStream, item: TokenStream) -> TokenStream {
+    cron_jobs::expand(args.into(), item.into()).into()
 }

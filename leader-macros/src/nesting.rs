@@ -57,6 +57,11 @@ pub(crate) fn put_behind(
     Ok(true)
 }
 
+/// Whether this may come to be one of `names`.
+pub(crate) fn is_undecided(names: &[&str], attr: &Attribute) -> bool {
+    attr.path().is_ident("cfg_attr") && is_one_of(names, attr)
+}
+
 fn is_one_of(names: &[&str], attr: &Attribute) -> bool {
     let path = attr.path();
     if path.is_ident("cfg_attr") {

@@ -37,13 +37,21 @@ impl Time {
         if range.contains(&time) {
             return Ok(Self::Known(time));
         }
-        // As it would be written there: 1h, and not 3600s.
         let rule = if time < *range.start() {
-            format!("at least {}", humantime::format_duration(*range.start()))
+            format!("at least {}", told(*range.start()))
         } else {
-            format!("at most {}", humantime::format_duration(*range.end()))
+            format!("at most {}", told(*range.end()))
         };
         Err(Error::new(literal, format!("`{given}` is not possible: this is {rule}")))
+    }
+}
+
+/// As it would be written there: `1h`, and not 3600s; 366 days, and not a year and some hours.
+fn told(time: Duration) -> String {
+    const DAY: u64 = 86_400;
+    match time.as_secs() / DAY {
+        days @ 2.. if time == Duration::from_secs(days * DAY) => format!("{days} days"),
+        _ => humantime::format_duration(time).to_string(),
     }
 }
 

@@ -23,6 +23,10 @@ fn every_mistake_has_its_message() {
         "cron_functions",
         "cron_types",
         "cron_not_send",
+        "every",
+        "cron_methods",
+        "cron_jobs",
+        "cron_jobs_types",
     ] {
         cases.compile_fail(format!("tests/ui/{case}.rs"));
     }

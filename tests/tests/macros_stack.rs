@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::{Duration, SystemTime};
 
 use leader_core::{declared_groups, leader_only};
-use leader_cron::__private::{Context, Data, JobRegistration, Outcome, Run, inventory};
-use leader_cron::{JobError, Tick, cron};
+use leader_cron::__private::{Context, Data, JobRegistration, Outcome, Run, Timing, inventory};
+use leader_cron::{JobError, Tick, cron, cron_jobs, every};
 use leader_tests::future::{block_on, pause, send};
 use leader_tests::gate::leads;
 
@@ -180,6 +180,32 @@ async fn r#loop(r#loop: &Db) {
 #[cfg(any())]
 async fn left_out() {}
 
+#[every("5m")]
+#[tracing::instrument(skip_all)]
+#[cron("@daily")]
+#[leader_only(group = "cleanup")]
+async fn every_and_cron(db: &Db) {
+    pause().await;
+    db.0.fetch_add(10_000, SeqCst);
+}
+
+#[async_trait::async_trait]
+trait Cleaner {
+    async fn clean(&self, tick: Tick) -> Result<(), String>;
+}
+#[cron_jobs]
+#[async_trait::async_trait]
+impl Cleaner for Db {
+    #[leader_only(group = "cleanup")]
+    #[tracing::instrument(skip_all)]
+    #[every("5m")]
+    async fn clean(&self, tick: Tick) -> Result<(), String> {
+        pause().await;
+        self.0.fetch_add(100_000, SeqCst);
+        Err(tick.missed().to_string())
+    }
+}
+
 fn job(function: &str) -> &'static JobRegistration {
     let jobs = inventory::iter::<JobRegistration>;
     jobs.into_iter().find(|job| job.site.function == function).expect("the job is registered")
@@ -204,15 +230,15 @@ fn run(function: &str, cx: &Context) -> Outcome {
 #[test]
 fn a_gated_job_runs_on_the_leader_in_both_orders() {
     let (data, cx) = context();
-    let all = || ["cron_above", "cron_below", "cron_and_two"].map(|job| run(job, &cx));
+    let all = || ["cron_above", "cron_below", "cron_and_two", "every_and_cron", "clean"].map(|job| run(job, &cx));
     let db = &data.get::<Db>().unwrap().0;
     leads("cleanup", false);
-    assert_eq!(all(), [const { Ok(()) }; 3]);
+    assert_eq!(all(), [const { Ok(()) }; 5]);
     assert_eq!(db.load(SeqCst), 0);
     leads("cleanup", true);
     let failed = Err(JobError(std::fmt::Error.to_string()));
-    assert_eq!(all(), [Ok(()), Ok(()), failed]);
-    assert_eq!(db.load(SeqCst), 111);
+    assert_eq!(all(), [Ok(()), Ok(()), failed, Ok(()), Err(JobError("3".to_owned()))]);
+    assert_eq!(db.load(SeqCst), 110_111);
 }
 
 #[test]
@@ -225,6 +251,8 @@ fn a_job_and_its_group_find_each_other_in_both_orders() {
     assert_eq!(group_of("cron_above"), Some("cleanup"));
     assert_eq!(group_of("cron_below"), Some("cleanup"));
     assert_eq!(group_of("cron_and_two"), Some("cleanup"));
+    assert_eq!(group_of("every_and_cron"), Some("cleanup"));
+    assert_eq!(group_of("clean"), Some("cleanup"));
     assert_eq!(group_of("cron_sync"), None);
 }
 
@@ -240,11 +268,14 @@ fn a_job_is_lent_its_data_and_its_tick() {
 #[test]
 fn a_registration_tells_all_that_was_written() {
     let all: Vec<_> = inventory::iter::<JobRegistration>.into_iter().map(|job| job.site.function).collect();
-    assert_eq!(all.len(), 6, "{all:?}");
+    assert_eq!(all.len(), 8, "{all:?}");
     let below = job("cron_below");
-    assert_eq!((below.name, below.schedule, below.tz), ("clean.up-5", "0 */5 * * * *", Some("Europe/Berlin")));
+    let timing = |expression, zone| Timing::Cron { expression, zone };
+    assert_eq!((below.name, below.schedules), ("clean.up-5", &[timing("0 */5 * * * *", Some("Europe/Berlin"))][..]));
     let sync = job("cron_sync");
-    assert_eq!((sync.name, sync.schedule, sync.tz), ("cron_sync", "@hourly", None));
+    assert_eq!((sync.name, sync.schedules), ("cron_sync", &[timing("@hourly", None)][..]));
+    let several = job("every_and_cron");
+    assert_eq!(several.schedules, [Timing::Every(Duration::from_secs(300)), timing("@daily", None)]);
     assert!(matches!((below.run, sync.run), (Run::Async(_), Run::Blocking(_))));
     assert_eq!(job("loop").name, "loop");
 }
