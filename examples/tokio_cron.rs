@@ -1,5 +1,8 @@
 //! A service that has a `JobScheduler` of tokio-cron-scheduler already keeps it: it wakes the jobs, and one instance runs them.
 //!
+//! ```text
+//! cargo run --example tokio_cron --features tokio-cron-scheduler
+//! ```
 //! Runs for seven seconds. Start it twice with `LEADER_STORE=sqlite:///tmp/singleton.db` to see only one of them work.
 
 use std::error::Error;
