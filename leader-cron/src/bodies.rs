@@ -31,16 +31,17 @@ pub(crate) struct Begun {
 impl Bodies {
     /// `None` once no new body may begin.
     pub(crate) fn begin(self: &Arc<Self>, job: &Arc<LiveJob>) -> Option<Begun> {
-        let mut number = 0;
-        let began = self.0.send_if_modified(|state| {
+        let mut begun = None;
+        self.0.send_if_modified(|state| {
             if !state.closed {
                 state.last += 1;
-                number = state.last;
-                state.running.insert(number, (Arc::clone(job), Instant::now()));
+                begun = Some(state.last);
+                state.running.insert(state.last, (Arc::clone(job), Instant::now()));
             }
-            !state.closed
+            // Nobody waits for this. And the body runs next on this thread: if it blocks, who is woken here waits for it.
+            false
         });
-        began.then(|| Begun { bodies: Arc::clone(self), number })
+        begun.map(|number| Begun { bodies: Arc::clone(self), number })
     }
 
     /// From here on no body begins.
@@ -82,15 +83,48 @@ impl Drop for Begun {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::{Context, Wake, Waker};
+
     use super::*;
     use crate::job::Job;
     use crate::schedule::Schedule;
     use crate::scheduler::live;
 
+    #[derive(Default)]
+    struct Wakes(AtomicUsize);
+
+    impl Wake for Wakes {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    fn job() -> Arc<LiveJob> {
+        let schedule = Schedule::parse("@daily", None).unwrap();
+        Arc::new(live(7, Job::new("work", "@daily", |_| async {}), schedule))
+    }
+
+    /// Else that would be the next task of a thread that the body may block, where no other thread takes it from.
+    #[test]
+    fn a_body_that_begins_wakes_nobody() {
+        let (bodies, wakes) = (Arc::new(Bodies::default()), Arc::new(Wakes::default()));
+        let waker = Waker::from(Arc::clone(&wakes));
+        let mut closed = pin!(bodies.closed());
+        assert!(closed.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        let begun = bodies.begin(&job()).unwrap();
+        assert_eq!(wakes.0.load(Ordering::SeqCst), 0);
+        bodies.close();
+        assert_eq!(wakes.0.load(Ordering::SeqCst), 1);
+        assert!(bodies.begin(&job()).is_none());
+        assert_eq!(bodies.running().len(), 1);
+        drop(begun);
+    }
+
     #[test]
     fn a_run_that_begins_as_the_one_before_it_ends_is_waited_for() {
-        let schedule = Schedule::parse("@daily", None).unwrap();
-        let job = Arc::new(live(7, Job::new("work", "@daily", |_| async {}), schedule));
+        let job = job();
         let bodies = Arc::new(Bodies::default());
         let first = bodies.begin(&job).unwrap();
         let second = bodies.begin(&job).unwrap();

@@ -15,6 +15,7 @@
 mod answers;
 mod claim;
 mod debts;
+mod rings;
 mod slots;
 #[cfg(test)]
 mod tests;
@@ -193,6 +194,8 @@ pub struct Course {
     claim_at: BootInstant,
     /// The record is read again then.
     look_at: BootInstant,
+    /// When somebody else's scheduler said last that a tick has come; none if it never did, or one waited for it in vain.
+    rung: Option<BootInstant>,
     ended: bool,
 }
 
@@ -223,6 +226,7 @@ impl Course {
             retry_at: BootInstant::default(),
             claim_at: BootInstant::default(),
             look_at: BootInstant::default(),
+            rung: None,
             ended: false,
         }
     }
@@ -237,6 +241,8 @@ impl Course {
         self.lead = Lead::Loading(term);
         self.take = None;
         self.claim_at = now;
+        // What is due at a take-over waits for nothing.
+        self.rung = None;
     }
 
     /// It is ours no more.

@@ -135,6 +135,15 @@ impl Courses {
         }
     }
 
+    /// Somebody else's scheduler says that a tick of this job has come. Whether there is a course of it.
+    #[cfg(feature = "tokio-cron-scheduler")]
+    pub(crate) fn ring(&mut self, job: usize) -> bool {
+        let Some(member) = self.members.get_mut(&job) else { return false };
+        member.course.ring(BootInstant::now());
+        self.touched.push(job);
+        true
+    }
+
     /// The records of all jobs may have changed.
     pub(crate) fn look(&mut self) {
         let now = BootInstant::now();

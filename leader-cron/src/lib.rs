@@ -81,6 +81,8 @@
 //! # Features
 //! - `macros` (on by default): `#[cron]`, `#[every]` and `#[cron_jobs]`.
 //! - `serde`: [`JobStatus`] can be serialized.
+//! - `tokio-cron-scheduler`: a `JobScheduler` of that crate that is there already wakes the jobs (`Running::tokio_cron`,
+//!   `Running::wake_by`). What it loses is caught up, and what it doubles refused.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod bodies;
@@ -101,6 +103,7 @@ mod plan;
 #[cfg_attr(not(feature = "testing"), allow(unreachable_pub, reason = "public for simulations, under `testing`"))]
 mod policy;
 mod registration;
+mod rings;
 mod run;
 mod running;
 #[cfg_attr(not(feature = "testing"), allow(unreachable_pub, reason = "public for simulations, under `testing`"))]
@@ -111,6 +114,8 @@ mod status;
 mod store_clock;
 mod tick;
 mod timetable;
+#[cfg(feature = "tokio-cron-scheduler")]
+mod tokio_cron;
 mod waker;
 
 pub use error::{CronError, JobProblem, LedgerError, StillRunning};

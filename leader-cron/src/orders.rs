@@ -1,4 +1,4 @@
-//! What the waker is told: by runs of their ends, by handles of jobs that come and go.
+//! What the waker is told: by runs of their ends, by handles of jobs that come and go, by other schedulers of ticks.
 
 use std::sync::{Arc, mpsc};
 
@@ -39,6 +39,9 @@ pub(crate) enum Order {
     Add(Arc<LiveJob>),
     /// This one is run no more.
     Remove { job: usize },
+    /// Somebody else's scheduler says that a tick of this job has come.
+    #[cfg(feature = "tokio-cron-scheduler")]
+    Ring { job: usize },
     /// Something has changed, or may have: look at all jobs.
     Look,
 }

@@ -43,20 +43,24 @@ impl Running {
     /// # Errors
     /// [`CronError::Invalid`], as at the start; [`CronError::ElectorEnded`] also if the jobs were stopped.
     pub fn add(&self, job: Job) -> Result<(), CronError> {
+        self.insert(job).map(drop)
+    }
+
+    pub(crate) fn insert(&self, job: Job) -> Result<Arc<LiveJob>, CronError> {
         let elector = &self.engine.elector;
         let now = unix_seconds(SystemTime::now());
         let jobs = [job];
-        let schedules = check(&jobs, elector, &self.engine.data, now, Vec::new())?;
+        let mut schedules = check(&jobs, elector, &self.engine.data, now, Vec::new())?;
         let mut claims = self.claims();
         let claims = claims.as_mut().ok_or(CronError::ElectorEnded)?;
         let names = vec![Arc::from(jobs[0].name.as_str())];
         claims.push(elector.__claim_jobs(names).map_err(|taken| already_scheduled(&jobs, &taken))?);
-        for (job, schedule) in jobs.into_iter().zip(schedules) {
-            let job = self.engine.insert(|id| live(id, job, schedule));
-            job.announce(now);
-            self.engine.order(Order::Add(job));
-        }
-        Ok(())
+        // One of each job.
+        let ([job], schedule) = (jobs, schedules.swap_remove(0));
+        let job = self.engine.insert(|id| live(id, job, schedule));
+        job.announce(now);
+        self.engine.order(Order::Add(Arc::clone(&job)));
+        Ok(job)
     }
 
     /// Takes a job out: no run of it begins on this instance any more; one that is on goes on. Other instances run it as before,

@@ -4,9 +4,9 @@
 //! that is set back finds nothing due until it has caught up with the ticks that were handed out, and one that jumps ahead
 //! finds each job due once.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet};
 
+use crate::rings::patience;
 use crate::schedule::Schedule;
 
 /// So many ticks are counted one by one when a job is found late; past that the count is a lower bound.
@@ -16,9 +16,28 @@ const COUNTED: u64 = 10_000;
 #[derive(Debug, Default)]
 pub(crate) struct Timetable {
     /// By the number of the job.
-    schedules: BTreeMap<usize, Schedule>,
-    /// The next tick, in Unix seconds, and the job that it is of.
-    next: BinaryHeap<Reverse<(i64, usize)>>,
+    rows: BTreeMap<usize, Row>,
+    /// When a job is due, in Unix seconds, and which.
+    due: BTreeSet<(i64, usize)>,
+}
+
+#[derive(Debug)]
+struct Row {
+    schedule: Schedule,
+    /// Its next tick.
+    next: Option<i64>,
+    /// When somebody else's scheduler said last that a tick has come; none if it never did, or one waited for it in vain.
+    rung: Option<i64>,
+}
+
+impl Row {
+    /// When its next tick is due: later, if that waits for a ring.
+    fn due(&self) -> Option<i64> {
+        let tick = self.next?;
+        let Some(rung) = self.rung else { return Some(tick) };
+        let patience = patience(&self.schedule, tick);
+        Some(if rung + patience < tick { tick + patience } else { tick })
+    }
 }
 
 /// A job that is due.
@@ -35,42 +54,59 @@ pub(crate) struct Due {
 }
 
 impl Timetable {
-    /// Adds a job, by its number, with the ticks that come after `now`. When it is due for the first time.
+    /// Adds a job, by its number, with the ticks that come after `now`. Its first tick.
     pub(crate) fn add(&mut self, job: usize, schedule: Schedule, now: i64) -> Option<i64> {
         let next = schedule.next_after(now);
-        self.next.extend(next.map(|next| Reverse((next, job))));
-        self.schedules.insert(job, schedule);
+        self.due.extend(next.map(|next| (next, job)));
+        self.rows.insert(job, Row { schedule, next, rung: None });
         next
     }
 
     pub(crate) fn remove(&mut self, job: usize) {
-        self.schedules.remove(&job);
-        self.next.retain(|Reverse((_, of))| *of != job);
+        self.rows.remove(&job);
+        self.due.retain(|(_, of)| *of != job);
+    }
+
+    /// Somebody else's scheduler says that a tick of this job has come.
+    #[cfg(feature = "tokio-cron-scheduler")]
+    pub(crate) fn ring(&mut self, job: usize, now: i64) {
+        let Some(row) = self.rows.get_mut(&job) else { return };
+        if let Some(due) = row.due() {
+            self.due.remove(&(due, job));
+        }
+        row.rung = Some(now);
+        self.due.extend(row.due().map(|due| (due, job)));
     }
 
     /// When something is due next, in Unix seconds.
     pub(crate) fn next(&self) -> Option<i64> {
-        self.next.peek().map(|Reverse((tick, _))| *tick)
+        self.due.first().map(|(due, _)| *due)
     }
 
     /// Takes one job that is due at `now`, if there is one, with its newest tick.
     pub(crate) fn take_due(&mut self, now: i64) -> Option<Due> {
-        self.next().filter(|tick| *tick <= now)?;
-        let Reverse((first, job)) = self.next.pop()?;
-        let schedule = self.schedules.get(&job)?;
+        self.next().filter(|due| *due <= now)?;
+        let (due, job) = self.due.pop_first()?;
+        let row = self.rows.get_mut(&job)?;
+        let first = row.next?;
+        if due > first {
+            // It waited for a ring, in vain.
+            row.rung = None;
+        }
         let (mut tick, mut missed) = (first, 0);
-        let mut next = schedule.next_after(tick);
+        let mut next = row.schedule.next_after(tick);
         while let Some(later) = next.filter(|later| *later <= now) {
             if missed == COUNTED {
-                tick = schedule.last_until(tick, now).unwrap_or(later);
-                next = schedule.next_after(tick);
+                tick = row.schedule.last_until(tick, now).unwrap_or(later);
+                next = row.schedule.next_after(tick);
                 break;
             }
             missed += 1;
             tick = later;
-            next = schedule.next_after(tick);
+            next = row.schedule.next_after(tick);
         }
-        self.next.extend(next.map(|next| Reverse((next, job))));
+        row.next = next;
+        self.due.extend(row.due().map(|due| (due, job)));
         Some(Due { job, tick, missed, next })
     }
 }
@@ -159,5 +195,33 @@ mod tests {
         assert_eq!(ends.iter().map(|due| (due.job, due.next.is_none())).collect::<Vec<_>>(), [(1, false), (0, true)]);
         assert_eq!(timetable.take_due(START + 366 * 86_400), None);
         assert!(timetable.take_due(START + 367 * 86_400).is_some_and(|due| due.job == 1));
+    }
+
+    /// The ticks that are handed out while nobody rings from `from` to `to`, and when.
+    #[cfg(feature = "tokio-cron-scheduler")]
+    fn walked(timetable: &mut Timetable, from: i64, to: i64) -> Vec<(i64, i64)> {
+        let walk = (from..=to).flat_map(|now| all_due(timetable, START + now).into_iter().map(move |due| (now, due)));
+        walk.map(|(now, due)| (now, due.tick - START)).collect()
+    }
+
+    #[cfg(feature = "tokio-cron-scheduler")]
+    #[test]
+    fn a_tick_waits_for_its_ring_and_one_in_vain_is_the_last_that_does() {
+        let mut timetable = timetable(&["*/10 * * * * *"]);
+        // Never rung.
+        assert_eq!(walked(&mut timetable, 0, 10), [(10, 10)]);
+        timetable.ring(0, START + 10);
+        assert_eq!(walked(&mut timetable, 11, 20), []);
+        timetable.ring(0, START + 20);
+        timetable.ring(0, START + 20);
+        assert_eq!(walked(&mut timetable, 20, 21), [(20, 20)]);
+        // Twice, early by far, and early by what clocks differ.
+        timetable.ring(0, START + 21);
+        timetable.ring(0, START + 25);
+        assert_eq!(walked(&mut timetable, 21, 27), []);
+        timetable.ring(0, START + 28);
+        assert_eq!(walked(&mut timetable, 28, 31), [(30, 30)]);
+        // And no more.
+        assert_eq!(walked(&mut timetable, 32, 60), [(42, 40), (50, 50), (60, 60)]);
     }
 }

@@ -61,12 +61,12 @@ pub(crate) async fn wake(
                 break;
             }
             () = waker.courses.answer() => {}
-            Some(order) = orders.recv() => waker.obey(order, now),
+            Some(order) = orders.recv() => waker.obey(order, wall()),
             Some(()) = news.recv() => waker.courses.touch_all(),
             () = tokio::time::sleep(sleep) => {}
         }
         while let Ok(order) = orders.try_recv() {
-            waker.obey(order, now);
+            waker.obey(order, wall());
         }
     }
     let mut ended = pin!(engine.elector.__ended());
@@ -105,6 +105,12 @@ impl Waker {
             Order::Remove { job } => {
                 self.timetable.remove(job);
                 self.courses.remove(job);
+            }
+            #[cfg(feature = "tokio-cron-scheduler")]
+            Order::Ring { job } => {
+                if !self.courses.ring(job) {
+                    self.timetable.ring(job, unix_seconds(now));
+                }
             }
             Order::Look => self.courses.look(),
         }

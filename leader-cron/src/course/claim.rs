@@ -106,7 +106,10 @@ impl Course {
         // A little early, where the clock is not known well: the store says how much is left.
         let slack = signed(clock.slack(now));
         match self.planner().next(self.last.max(self.floor), store_now.saturating_add(slack)) {
-            Next::Claim(due) => Ok(claim(due.tick, due.missed, false)),
+            Next::Claim(due) => match self.waits_for_ring(now, store_now, &due) {
+                Some(until) => Err(Some(clock.instant_of(until))),
+                None => Ok(claim(due.tick, due.missed, false)),
+            },
             Next::At(at) => Err(Some(clock.instant_of(at.saturating_sub(slack)).max(now))),
             Next::Never => {
                 if !std::mem::replace(&mut self.ended, true) {

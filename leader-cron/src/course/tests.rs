@@ -1,6 +1,8 @@
 //! One course under scripted answers: each promise by itself.
 
 mod memory;
+#[cfg(feature = "tokio-cron-scheduler")]
+mod rings;
 mod unsure;
 
 use leader_core::store::{JobRecord, OpenRun, ReturnedTick, RunOutcome, TickAnswer, TickClaim, TickReply};
