@@ -8,18 +8,23 @@ use leader_core::{Elector, GroupName};
 
 use crate::data::Data;
 use crate::error::{CronError, JobProblem};
-use crate::job::Job;
+use crate::job::{Body, Job};
+use crate::live_job::LiveJob;
+use crate::renames::check_renames;
 use crate::schedule::{Schedule, ScheduleError};
 
-/// Checks jobs that are to run on this elector with this data, from `now` on, in seconds; and returns their schedules.
+/// Checks jobs that are to run on this elector with this data, from `now` on, in seconds, beside others that were started
+/// before; and returns their schedules.
 pub(crate) fn check(
     jobs: &[Job],
     elector: &Elector,
     data: &Data,
     now: i64,
+    started: &[Arc<LiveJob>],
     mut problems: Vec<JobProblem>,
 ) -> Result<Vec<Schedule>, CronError> {
     problems.extend(check_names(jobs));
+    problems.extend(check_renames(jobs, started));
     problems.extend(check_groups(jobs, &elector.groups()));
     problems.extend(check_data(jobs, data));
     let schedules = read_schedules(jobs, now).unwrap_or_else(|wrong| {
@@ -60,6 +65,13 @@ fn check_policies(jobs: &[Job], schedules: &[Schedule], now: i64) -> Vec<JobProb
         let place = job.place.to_string();
         if let Some(warning) = job.policy.warning(period) {
             tracing::warn!(target: "leader", job = job.name, "job {} ({place}): {warning}", job.name);
+        }
+        if job.policy.timeout.is_some() && matches!(job.body, Body::Blocking(_)) {
+            tracing::warn!(
+                target: "leader", job = job.name,
+                "job {} ({place}): its `timeout` does nothing, because work that blocks its thread cannot be cut: make it async, or \
+                 let it look at the clock itself", job.name
+            );
         }
         let reason = job.policy.check(job.membership.group().is_some(), period).err()?;
         Some(JobProblem::Policy { job: job.name.clone(), place, reason })

@@ -13,21 +13,26 @@
 //!   another instance may run the job, so the run is cut first.
 
 mod answers;
+mod by_hand;
 mod claim;
 mod debts;
+mod renamed;
 mod slots;
 #[cfg(test)]
 mod tests;
+mod words;
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use leader_core::store::{RunEnd, TickOp};
 use leader_core::{BootInstant, Term};
 
+use self::by_hand::ByHand;
 use self::claim::Claim;
-use self::debts::Debt;
-use crate::plan::{Gap, Planner};
+use self::debts::Debts;
+use self::renamed::Renamed;
+pub use self::words::{Claimed, Failure, Notice, Poll, Request, Rules};
+use crate::plan::Planner;
 use crate::policy::{Delivery, Overlap, Policy};
 use crate::schedule::Schedule;
 use crate::store_clock::StoreClock;
@@ -38,86 +43,11 @@ const LOOK: Duration = Duration::from_secs(30);
 /// After a record that cannot be read.
 const CORRUPT: Duration = Duration::from_secs(60);
 
-/// How a job's course is timed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rules {
-    /// How long a run holds its job without being kept.
-    pub slot: Duration,
-    /// The part of that which the run does not use.
-    pub guard: Duration,
-    /// How long a call of the store may take.
-    pub operation_timeout: Duration,
-}
-
-/// What is asked of the ledger; an answer is handed back with its number.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
-    /// Its number.
-    pub no: u64,
-    /// What is asked.
-    pub op: TickOp,
-}
-
-/// What there is to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Poll {
-    /// Send this now: slots count from this instant. Then ask again: a slot may end before the answer comes.
-    Send(Request),
-    /// Come back then, unless something happens before.
-    Wait(BootInstant),
-    /// Come back when something happens.
-    Idle,
-}
-
-/// What a course has to tell.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Notice {
-    /// Begin this run, unless the lease has ended.
-    Run(Claimed),
-    /// The run of this claim must end: another instance may run the job.
-    Cut(u128),
-    /// These ticks are not run.
-    Missed(Gap),
-    /// This tick was given back, and a newer one has taken its place.
-    Superseded(i64),
-    /// This tick was begun so often, or so long ago, that it is not begun any more.
-    GaveUp {
-        /// The tick.
-        tick: i64,
-        /// How often.
-        attempts: u32,
-    },
-    /// The job's record is broken at this field.
-    Corrupt(&'static str),
-    /// The schedule has no tick any more.
-    Ended,
-}
-
-/// A run that the ledger permits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Claimed {
-    /// The tick.
-    pub tick: i64,
-    /// 1 if it was never begun before.
-    pub attempt: u32,
-    /// Of its claim.
-    pub nonce: u128,
-    /// The ticks before it that are not run.
-    pub missed: Option<Gap>,
-}
-
-/// How a request failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Failure {
-    /// May pass by itself; whether the request was executed is unknown.
-    Passing,
-    /// Will not pass without somebody's doing.
-    Permanent,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lead {
     No,
+    /// The record under the job's old name has not been read under this term.
+    LoadingOld(Term),
     /// The record has not been read under this term.
     Loading(Term),
     Led(Term),
@@ -140,9 +70,13 @@ struct Run {
 enum Kind {
     Register,
     Load,
+    /// Of the job's old name.
+    LoadOld,
+    /// For a run by hand.
+    LoadByHand(u128),
     Claim,
     Keep(u128),
-    Debt(u128),
+    Debt(u64),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -163,6 +97,7 @@ pub struct Course {
     policy: Policy,
     seed: u64,
     rules: Rules,
+    renamed_from: Option<Renamed>,
     lead: Lead,
     /// What this instance knows of the last tick is the truth, whatever the store has forgotten: it has led without interruption
     /// since it read that from a store that had forgotten nothing, or claimed it.
@@ -183,7 +118,8 @@ pub struct Course {
     /// This tick has to be claimed first.
     take: Option<i64>,
     runs: Vec<Run>,
-    debts: VecDeque<Debt>,
+    by_hand: ByHand,
+    debts: Debts,
     outstanding: Option<Outstanding>,
     last_no: u64,
     failures: u32,
@@ -194,18 +130,25 @@ pub struct Course {
     /// The record is read again then.
     look_at: BootInstant,
     ended: bool,
+    /// The record is ahead of the store's clock, which was told.
+    ahead: bool,
 }
 
 impl Course {
     /// Of a job that this instance has just come to know. `seed`: spreads its jitter, the same on every instance.
     pub fn new(schedule: Schedule, policy: Policy, seed: u64, rules: Rules) -> Self {
-        let text = format!("{} {}", schedule.expression().trim(), schedule.zone());
+        let mut text = format!("{} {}", schedule.expression().trim(), schedule.zone());
+        // As the ledger keeps it, so that it is found to be the same.
+        while text.len() > TickOp::LONGEST {
+            text.pop();
+        }
         Self {
             schedule,
             text,
             policy,
             seed,
             rules,
+            renamed_from: None,
             lead: Lead::No,
             vouches: false,
             last_term: None,
@@ -217,7 +160,8 @@ impl Course {
             claim: None,
             take: None,
             runs: Vec::new(),
-            debts: VecDeque::new(),
+            by_hand: ByHand::default(),
+            debts: Debts::default(),
             outstanding: None,
             last_no: 0,
             failures: 0,
@@ -225,17 +169,18 @@ impl Course {
             claim_at: BootInstant::default(),
             look_at: BootInstant::default(),
             ended: false,
+            ahead: false,
         }
     }
 
     /// The group's lease is ours, under this term. Nobody else can have led since the elector's term `unbroken_since`.
     pub fn led(&mut self, now: BootInstant, term: Term, unbroken_since: Term) {
-        if matches!(self.lead, Lead::Loading(known) | Lead::Led(known) if known == term) {
+        if self.term() == Some(term) {
             return;
         }
         self.vouches &= self.last_term.is_some_and(|last| unbroken_since <= last);
         self.last_term = Some(term);
-        self.lead = Lead::Loading(term);
+        self.lead = if self.renamed_from.is_some() { Lead::LoadingOld(term) } else { Lead::Loading(term) };
         self.take = None;
         self.claim_at = now;
     }
@@ -247,6 +192,7 @@ impl Course {
 
     /// The lease had ended before the body began.
     pub fn refused(&mut self, nonce: u128) {
+        self.by_hand.forget(nonce);
         if let Some(run) = self.take_run(nonce) {
             self.give_back(run.nonce, run.tick, false, run.settled_at);
         }
@@ -269,7 +215,8 @@ impl Course {
 
     /// Whether the ledger has been told how this run ended.
     pub fn is_settled(&self, nonce: u128) -> bool {
-        self.debts.iter().all(|debt| debt.nonce != nonce) && self.runs.iter().all(|run| run.nonce != nonce)
+        let is_on = self.runs.iter().any(|run| run.nonce == nonce) || self.by_hand.knows(nonce);
+        !is_on && !self.debts.are_of(nonce)
     }
 
     /// A tick is being claimed.
@@ -289,7 +236,7 @@ impl Course {
 
     /// The ledger knows all that there is to know, and no run is on.
     pub fn is_quiet(&self) -> bool {
-        self.claim.is_none() && self.runs.is_empty() && self.debts.is_empty()
+        self.claim.is_none() && self.runs.is_empty() && self.by_hand.is_empty() && self.debts.is_empty()
     }
 
     /// A request that has no answer.
@@ -328,7 +275,8 @@ impl Course {
             Ok((kind, op)) => {
                 self.last_no += 1;
                 self.outstanding = Some(Outstanding { no: self.last_no, kind, sent: now, term: self.term() });
-                Poll::Send(Request { no: self.last_no, op })
+                let job = self.renamed_from.as_ref().filter(|_| kind == Kind::LoadOld);
+                Poll::Send(Request { no: self.last_no, op, job: job.map(|old| old.name.clone()) })
             }
             Err(at) => wait([slots, self.next_keep(), at]),
         }
@@ -342,27 +290,30 @@ impl Course {
         nonce: &mut dyn FnMut() -> u128,
         notices: &mut Vec<Notice>,
     ) -> Result<(Kind, TickOp), Option<BootInstant>> {
-        if let Some(debt) = self.ready_debt(now) {
+        if let Some(debt) = self.debts.ready(now) {
             return Ok(debt);
         }
         if let Some(run) = self.runs.iter().find(|run| self.is_exclusive() && !run.cut && run.keep_at <= now) {
             return Ok((Kind::Keep(run.nonce), TickOp::KeepSlot { nonce: run.nonce, slot: self.rules.slot }));
         }
         if !self.registered {
-            return Ok((Kind::Register, self.register()));
+            let old = (Kind::LoadOld, TickOp::Load);
+            return Ok(if self.asks_for_the_old_first() { old } else { (Kind::Register, self.register()) });
         }
         match self.lead {
             Lead::No => {
                 let settled = self.settle(now);
-                self.ready_debt(now).ok_or([settled, self.next_debt()].into_iter().flatten().min())
+                self.debts.ready(now).ok_or([settled, self.debts.next()].into_iter().flatten().min())
             }
+            Lead::LoadingOld(_) => Ok((Kind::LoadOld, TickOp::Load)),
             Lead::Loading(_) => Ok((Kind::Load, TickOp::Load)),
             Lead::Led(_) if self.look_at <= now => Ok((Kind::Load, TickOp::Load)),
             // One claim at a time, until it is settled.
-            Lead::Led(_) if !self.debts.is_empty() => Err(self.next_debt()),
-            Lead::Led(term) => match clock {
-                None => Ok((Kind::Load, TickOp::Load)),
-                Some(clock) => match self.next_claim(now, clock, term, nonce, notices) {
+            Lead::Led(_) if !self.debts.is_empty() => Err(self.debts.next()),
+            Lead::Led(term) => match (self.asked_by_hand(), clock) {
+                (Some(nonce), _) => Ok((Kind::LoadByHand(nonce), TickOp::Load)),
+                (None, None) => Ok((Kind::Load, TickOp::Load)),
+                (None, Some(clock)) => match self.next_claim(now, clock, term, nonce, notices) {
                     Ok(op) => Ok((Kind::Claim, op)),
                     Err(at) => Err(Some(at.map_or(self.look_at, |at| at.min(self.look_at)))),
                 },
@@ -373,14 +324,14 @@ impl Course {
     fn term(&self) -> Option<Term> {
         match self.lead {
             Lead::No => None,
-            Lead::Loading(term) | Lead::Led(term) => Some(term),
+            Lead::LoadingOld(term) | Lead::Loading(term) | Lead::Led(term) => Some(term),
         }
     }
 
     fn register(&self) -> TickOp {
         let knows = self.vouches || self.is_at_least_once();
         let known = (knows && self.last > 0).then_some(self.last);
-        TickOp::Register { schedule: self.text.clone(), known }
+        TickOp::Register { schedule: self.text.clone(), known: known.max(self.known_of_the_old()) }
     }
 
     /// A run of the job excludes others.

@@ -79,6 +79,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod bodies;
+mod by_hand;
 mod checks;
 #[cfg_attr(not(feature = "testing"), allow(unreachable_pub, reason = "public for simulations, under `testing`"))]
 mod course;
@@ -95,6 +96,7 @@ mod plan;
 #[cfg_attr(not(feature = "testing"), allow(unreachable_pub, reason = "public for simulations, under `testing`"))]
 mod policy;
 mod registration;
+mod renames;
 mod run;
 mod running;
 #[cfg_attr(not(feature = "testing"), allow(unreachable_pub, reason = "public for simulations, under `testing`"))]
@@ -107,7 +109,7 @@ mod tick;
 mod timetable;
 mod waker;
 
-pub use error::{CronError, JobProblem, LedgerError, StillRunning};
+pub use error::{CronError, JobProblem, LedgerError, StillRunning, TriggerError};
 pub use job::Job;
 #[cfg(feature = "macros")]
 #[cfg_attr(docsrs, doc(cfg(feature = "macros")))]

@@ -106,6 +106,7 @@ impl Waker {
                 self.timetable.remove(job);
                 self.courses.remove(job);
             }
+            Order::Trigger { job, asked } => self.courses.trigger(job, asked),
             Order::Look => self.courses.look(),
         }
     }

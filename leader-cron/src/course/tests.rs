@@ -7,7 +7,7 @@ use leader_core::store::{JobRecord, OpenRun, ReturnedTick, RunOutcome, TickAnswe
 use leader_core::{Candidate, Incarnation, InstanceId};
 
 use super::*;
-use crate::plan::Reason;
+use crate::plan::{Gap, Reason};
 use crate::policy::Missed;
 
 /// A round hour.
@@ -81,7 +81,7 @@ impl Bench {
 
     fn claims(&mut self) -> (u64, TickClaim) {
         match self.sent() {
-            Request { no, op: TickOp::Claim(claim) } => (no, *claim),
+            Request { no, op: TickOp::Claim(claim), .. } => (no, *claim),
             other => panic!("no claim: {other:?}"),
         }
     }
