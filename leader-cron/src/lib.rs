@@ -87,6 +87,7 @@ mod courses;
 mod data;
 mod engine;
 mod error;
+mod explain;
 mod job;
 mod ledger_view;
 mod live_job;
@@ -110,12 +111,12 @@ mod timetable;
 mod waker;
 
 pub use error::{CronError, JobProblem, LedgerError, StillRunning, TriggerError};
+pub use explain::{Attempt, Explanation};
 pub use job::Job;
 #[cfg(feature = "macros")]
 #[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
 #[doc(inline)]
 pub use leader_macros::cron;
-pub use ledger_view::Explanation;
 pub use policy::{Delivery, Missed, Overlap};
 pub use registration::{IntoOutcome, JobError};
 pub use running::Running;
