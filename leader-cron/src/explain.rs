@@ -158,11 +158,11 @@ impl Known<'_> {
                     }
                 }
                 HistoryEvent::GaveUp { tick: of, attempts } if *of == tick => gave_up = Some(*attempts),
-                HistoryEvent::Missed(missed) if self.covers(missed, tick, &history[place..]) => {
-                    // Of a tick that was claimed, only what names just that one tells: it was claimed, and not begun.
-                    if attempts.is_empty() || missed.from == tick && missed.count == 1 {
-                        passed_over = Some(missed.reason.clone());
-                    }
+                // Of a tick that was claimed, only what names just that one tells: it was claimed, and not begun.
+                HistoryEvent::Missed(missed)
+                    if (attempts.is_empty() || missed.count == 1) && self.covers(missed, tick, &history[place..]) =>
+                {
+                    passed_over = Some(missed.reason.clone());
                 }
                 _ => {}
             }
