@@ -63,15 +63,9 @@ fn check_policies(jobs: &[Job], schedules: &[Schedule], now: i64) -> Vec<JobProb
         let next = schedule.next_after(first);
         let period = next.map_or(Duration::MAX, |next| Duration::from_secs(next.abs_diff(first)));
         let place = job.place.to_string();
-        if let Some(warning) = job.policy.warning(period) {
+        let blocking = matches!(job.body, Body::Blocking(_));
+        if let Some(warning) = job.policy.warning(period, blocking) {
             tracing::warn!(target: "leader", job = job.name, "job {} ({place}): {warning}", job.name);
-        }
-        if job.policy.timeout.is_some() && matches!(job.body, Body::Blocking(_)) {
-            tracing::warn!(
-                target: "leader", job = job.name,
-                "job {} ({place}): its `timeout` does nothing, because work that blocks its thread cannot be cut: make it async, or \
-                 let it look at the clock itself", job.name
-            );
         }
         let reason = job.policy.check(job.membership.group().is_some(), period).err()?;
         Some(JobProblem::Policy { job: job.name.clone(), place, reason })

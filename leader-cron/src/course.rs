@@ -33,7 +33,7 @@ use self::debts::Debts;
 use self::renamed::Renamed;
 pub use self::words::{Claimed, Failure, Notice, Poll, Request, Rules};
 use crate::plan::Planner;
-use crate::policy::{Delivery, Overlap, Policy};
+use crate::policy::{Delivery, Policy};
 use crate::schedule::Schedule;
 use crate::store_clock::StoreClock;
 
@@ -336,7 +336,7 @@ impl Course {
 
     /// A run of the job excludes others.
     fn is_exclusive(&self) -> bool {
-        self.policy.overlap == Overlap::Forbid || self.is_at_least_once()
+        self.policy.is_exclusive()
     }
 
     fn is_at_least_once(&self) -> bool {

@@ -5,6 +5,7 @@ mod by_hand;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future::pending;
 use std::sync::Arc;
+use std::time::Duration;
 
 use leader_core::__private::{Entry, Hold, OnLoss};
 use leader_core::store::{HistoryEvent, JobName, RunEnd, TickAnswers, TickCommand};
@@ -25,11 +26,16 @@ use crate::tick::Tick;
 /// So many commands go into one call: a longer script would keep other clients of the store waiting.
 const BATCH: usize = 100;
 
+/// After this a job is looked at again whose run by hand somebody else began.
+const HELD_UP: Duration = Duration::from_millis(250);
+
 /// A job that is run once in the fleet.
 struct Member {
     job: Arc<LiveJob>,
     group: GroupName,
     name: JobName,
+    /// Tells it from others of the same name on this elector.
+    id: u128,
     course: Course,
     /// No run of it begins any more.
     removed: bool,
@@ -95,7 +101,8 @@ impl Courses {
         let course = course.renamed_from(job.renamed_from.clone());
         self.touched.push(job.id);
         let (removed, entry, wishes, wake, failing) = (false, None, Vec::new(), None, None);
-        self.members.insert(job.id, Member { job, group, name, course, removed, entry, wishes, wake, failing });
+        let id = leader_core::__private::random();
+        self.members.insert(job.id, Member { job, group, name, id, course, removed, entry, wishes, wake, failing });
     }
 
     pub(crate) fn remove(&mut self, job: usize) {
@@ -205,6 +212,10 @@ impl Courses {
             let entry = self.engine.elector.__enter(member.group.as_str(), &member.job.name, OnLoss::Cancel);
             member.entry = entry.filter(|_| !closed && !member.removed);
         }
+        let held_up = member.is_held_up(&self.engine.elector);
+        if held_up && !member.course.is_claiming() {
+            member.entry = None;
+        }
         match &member.entry {
             Some(entry) => member.course.led(now, entry.lease().term(), entry.lease().__unbroken_since()),
             None => member.course.unled(),
@@ -223,7 +234,9 @@ impl Courses {
             self.members.remove(&index);
             return None;
         }
-        if let Poll::Wait(at) = wait {
+        let again = held_up.then(|| now.saturating_add(HELD_UP));
+        let at = if let Poll::Wait(at) = wait { Some(at) } else { None };
+        if let Some(at) = at.into_iter().chain(again).min() {
             member.wake = Some(at);
             self.wakes.insert((at, index));
         }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, SystemTime};
 
-use leader_core::__private::{Entry, Hold};
+use leader_core::__private::{ByHand, Entry, Hold};
 use leader_core::Lease;
 use tokio::sync::oneshot;
 use tracing::{Instrument, Span};
@@ -35,6 +35,8 @@ pub(crate) struct Run {
     asked: Option<Asked>,
     /// How it went, once it has ended.
     went: Option<LastRun>,
+    /// Keeps others from running the job beside a run by hand.
+    alone: Option<ByHand>,
 }
 
 /// Where a run comes from.
@@ -57,7 +59,7 @@ struct Permission {
 }
 
 /// When a run has to end before its body does, because another instance may run the job.
-pub(crate) enum Ends {
+enum Ends {
     /// The course says so.
     Told(oneshot::Receiver<()>),
     /// With its lease.
@@ -86,7 +88,7 @@ struct Start {
 impl Run {
     /// Of a job that each instance runs, and that was marked as busy.
     pub(crate) fn own(engine: Arc<Engine>, job: Arc<LiveJob>, tick: Tick, asked: Option<Asked>) -> Self {
-        Self { engine, job, tick, origin: Origin::Own, asked, went: None }
+        Self { engine, job, tick, origin: Origin::Own, asked, went: None, alone: None }
     }
 
     /// Of a tick that was claimed by this nonce.
@@ -100,7 +102,7 @@ impl Run {
     ) -> Self {
         job.record().busy += 1;
         let permission = Permission { nonce, entry, ends: Ends::Told(cut), told: false };
-        Self { engine, job, tick, origin: Origin::Course(permission), asked: None, went: None }
+        Self { engine, job, tick, origin: Origin::Course(permission), asked: None, went: None, alone: None }
     }
 
     /// By hand, of a job that runs where its group is led.
@@ -109,13 +111,14 @@ impl Run {
         job: Arc<LiveJob>,
         nonce: u128,
         entry: Entry,
-        ends: Ends,
+        alone: Option<ByHand>,
         asked: Asked,
     ) -> Self {
         job.record().busy += 1;
+        let ends = if alone.is_some() { Ends::WithLease } else { Ends::Freely };
         let permission = Permission { nonce, entry: Some(entry), ends, told: false };
         let tick = Tick::at(SystemTime::now()).by_hand();
-        Self { engine, job, tick, origin: Origin::Course(permission), asked: Some(asked), went: None }
+        Self { engine, job, tick, origin: Origin::Course(permission), asked: Some(asked), went: None, alone }
     }
 
     /// Runs the body, on the current runtime.
@@ -251,6 +254,7 @@ impl Drop for Run {
     fn drop(&mut self) {
         self.refuse(None);
         self.job.record().busy -= 1;
+        self.alone = None;
         // Last: who is told may ask for another run at once.
         if let Some(asked) = self.asked.take() {
             let stopped = self.engine.bodies.is_closed();

@@ -200,6 +200,42 @@ async fn a_run_by_hand_ends_with_its_lease_whatever_the_job_says_of_that() {
 }
 
 #[tokio::test]
+async fn a_run_by_hand_outlives_its_job_and_its_scheduler_and_is_still_alone() {
+    let elector = elector(&MemoryStore::new(), &["nightly"]).await;
+    let (begins, mut begun) = mpsc::unbounded_channel();
+    let (release, freely) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let by_hand = || held("work", NEVER, &begins, &release).group("nightly");
+    let by_tick = |name| held(name, EVERY_SECOND, &begins, &freely).group("nightly");
+    for (case, renamed) in [("added again", false), ("added by a new name", true), ("another scheduler", false)] {
+        let jobs = Arc::new(Scheduler::new(&elector).job(by_hand()).start().unwrap());
+        let run = triggered(&jobs, "work").await;
+        assert!(next(&mut begun).await.is_manual(), "{case}");
+        let job = if renamed { by_tick("new").renamed_from("work") } else { by_tick("work") };
+        let others = if case == "another scheduler" {
+            assert!(jobs.stop(Duration::ZERO).await.is_err(), "the run goes on");
+            Arc::new(Scheduler::new(&elector).job(job).start().unwrap())
+        } else {
+            jobs.remove("work").unwrap();
+            jobs.add(job).unwrap();
+            Arc::clone(&jobs)
+        };
+        let name = if renamed { "new" } else { "work" };
+        let error = in_time(others.trigger(name)).await.unwrap_err();
+        assert!(matches!(error, TriggerError::Busy { .. }), "{case}: {error}");
+        // As time passes: ticks wait.
+        tokio::time::sleep(Duration::from_millis(2_100)).await;
+        assert!(begun.is_empty(), "{case}");
+        release.notify_one();
+        assert_eq!(in_time(run).await.unwrap().unwrap().outcome, RunOutcome::Ok);
+        assert!(!next(&mut begun).await.is_manual(), "{case}");
+        freely.notify_one();
+        in_time(others.stop(PATIENCE)).await.unwrap();
+        in_time(jobs.stop(PATIENCE)).await.unwrap();
+        while begun.try_recv().is_ok() {}
+    }
+}
+
+#[tokio::test]
 async fn a_shutdown_waits_for_a_run_by_hand_and_none_begins_after_it() {
     let elector = elector(&MemoryStore::new(), &["nightly"]).await;
     let (begins, mut begun) = mpsc::unbounded_channel();

@@ -12,7 +12,7 @@ use leader_core::{Candidate, Incarnation, InstanceId};
 
 use super::*;
 use crate::plan::{Gap, Reason};
-use crate::policy::Missed;
+use crate::policy::{Missed, Overlap};
 
 /// A round hour.
 const START: i64 = 1_800_000_000;

@@ -3,23 +3,27 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leader_core::__private::{Entry, OnLoss};
-use leader_core::{BootInstant, InstanceId, StoreError};
+use leader_core::__private::{ByHand, Entry, OnLoss};
+use leader_core::store::JobName;
+use leader_core::{BootInstant, Elector, InstanceId, StoreError};
 
 use super::{Courses, Member};
 use crate::by_hand::{Asked, Denied};
-use crate::policy::{Delivery, Overlap};
-use crate::run::{Ends, Run};
+use crate::run::Run;
 
 /// A run that waits for the course to say that the job is free. Nobody else can have led while its lease is held.
 pub(super) struct Wish {
     nonce: u128,
     entry: Entry,
+    /// Where runs exclude each other.
+    alone: Option<ByHand>,
     asked: Asked,
 }
 
 impl Wish {
     fn deny(self, denied: Denied) {
+        // First: who is told may ask again at once.
+        drop(self.alone);
         // Who asked may have gone.
         let _ = self.asked.send(Err(denied));
     }
@@ -41,8 +45,17 @@ impl Courses {
             let _ = asked.send(Err(Denied::NotLeading));
             return;
         };
+        let alone = job.policy.is_exclusive().then(|| self.engine.elector.__begin_by_hand(&job.name, member.id));
+        if matches!(alone, Some(None)) || member.is_held_up(&self.engine.elector) {
+            drop(alone);
+            let busy = Denied::Busy { elsewhere: None, running_for: self.engine.running_for(&job) };
+            // As above.
+            let _ = asked.send(Err(busy));
+            return;
+        }
+        let alone = alone.flatten();
         let (nonce, mut notices) = (leader_core::__private::random(), Vec::new());
-        member.wishes.push(Wish { nonce, entry, asked });
+        member.wishes.push(Wish { nonce, entry, alone, asked });
         member.course.ask_by_hand(BootInstant::now(), nonce, &mut notices);
         self.tell(job.id, notices);
         self.touched.push(job.id);
@@ -56,10 +69,7 @@ impl Courses {
             return;
         };
         let (engine, job) = (Arc::clone(&self.engine), Arc::clone(&member.job));
-        let policy = job.policy;
-        let exclusive = policy.overlap == Overlap::Forbid || policy.delivery == Delivery::AtLeastOnce;
-        let ends = if exclusive { Ends::WithLease } else { Ends::Freely };
-        Run::by_hand(engine, job, nonce, wish.entry, ends, wish.asked).spawn();
+        Run::by_hand(engine, job, nonce, wish.entry, wish.alone, wish.asked).spawn();
     }
 
     /// The course says that another run of the job is on.
@@ -73,6 +83,14 @@ impl Courses {
 }
 
 impl Member {
+    /// A run by hand is on that this course knows nothing of: of a scheduler that was stopped, of a job that was removed and added
+    /// again, or of the job under its old name. The ledger does not know of it either.
+    pub(super) fn is_held_up(&self, elector: &Elector) -> bool {
+        let old = self.job.renamed_from.as_ref().map(JobName::as_str);
+        let mut names = [Some(self.name.as_str()), old].into_iter().flatten();
+        self.job.policy.is_exclusive() && names.any(|name| elector.__is_by_hand_of_another(name, self.id))
+    }
+
     /// Denies what was wished for, if the lease is about to end or no run begins any more.
     pub(super) fn deny_what_comes_too_late(&mut self, closed: bool) {
         let is_over = |wish: &mut Wish| closed || !wish.entry.lease().is_held() || wish.entry.lease().__is_ending();
