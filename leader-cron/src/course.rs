@@ -239,9 +239,16 @@ impl Course {
         self.claim.is_none() && self.runs.is_empty() && self.by_hand.is_empty() && self.debts.is_empty()
     }
 
-    /// A request that has no answer.
-    pub fn failed(&mut self, now: BootInstant, no: u64, failure: Failure) {
-        let Some(sent) = self.outstanding.take_if(|outstanding| outstanding.no == no) else { return };
+    /// A request that has no answer. Whether it matters: a line of the history that was refused, as by a server whose memory is
+    /// full, holds up nothing, and is not written.
+    pub fn failed(&mut self, now: BootInstant, no: u64, failure: Failure) -> bool {
+        let Some(sent) = self.outstanding.take_if(|outstanding| outstanding.no == no) else { return true };
+        if let (Kind::Debt(number), Failure::Permanent) = (sent.kind, failure)
+            && self.debts.is_note(number)
+        {
+            self.debts.forget(number);
+            return false;
+        }
         if let (Kind::Claim, Some(claim)) = (sent.kind, &mut self.claim) {
             claim.unsure |= failure == Failure::Passing;
         }
@@ -253,6 +260,7 @@ impl Course {
         let first = Duration::from_millis(if failure == Failure::Passing { 100 } else { 1_000 });
         let wait = first.saturating_mul(1 << (self.failures - 1).min(6)).min(self.rules.slot.max(first));
         self.retry_at = now.saturating_add(wait);
+        true
     }
 
     /// Lets time pass, and tells what is to be done. `nonce` makes random numbers; `clock` is missing until the store has answered once.

@@ -265,8 +265,11 @@ impl Courses {
                             member.course.answered(now, no, &answer, &mut notices);
                         }
                         (Err(error), _) => {
-                            self.failed(now, index, no, &error);
-                            self.job_failed(index, error);
+                            if self.failed(now, index, no, &error) {
+                                self.job_failed(index, error);
+                            } else if let Some(member) = self.members.get(&index) {
+                                member.job.report_unwritten(&error);
+                            }
                         }
                         (Ok(_), None) => {}
                     }
@@ -284,12 +287,15 @@ impl Courses {
         }
     }
 
-    fn failed(&mut self, now: BootInstant, index: usize, no: u64, error: &StoreError) {
+    /// Whether it matters to the job.
+    fn failed(&mut self, now: BootInstant, index: usize, no: u64, error: &StoreError) -> bool {
         let failure = if error.is_permanent() { Failure::Permanent } else { Failure::Passing };
-        if let Some(member) = self.members.get_mut(&index) {
-            member.course.failed(now, no, failure);
+        let Some(member) = self.members.get_mut(&index) else { return true };
+        let matters = member.course.failed(now, no, failure);
+        if matters {
             member.deny_for(error);
         }
+        matters
     }
 
     /// A call failed, with all that it asked.

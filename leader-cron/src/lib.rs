@@ -69,6 +69,11 @@
 //! A panic or an error is logged and counted, and the job runs again at its next tick. [`Running::history`] and
 //! [`Running::explain`] tell what became of a tick.
 //!
+//! # By hand
+//! [`Running::trigger`] runs a job now, beside its ticks and consuming none. [`Running::pause`] lets no tick of a job be run in the
+//! whole fleet. A job can be [added](Running::add) and [removed](Running::remove) as the program runs, and
+//! [renamed](Job::renamed_from).
+//!
 //! # The end
 //! [`Elector::shutdown`](leader_core::Elector::shutdown) ends the jobs, too; [`Running::stop`] ends the jobs and keeps
 //! leadership. Dropping the [`Running`] lets no new run begin.

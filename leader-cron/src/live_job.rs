@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use leader_core::GroupName;
 use leader_core::store::JobName;
+use leader_core::{GroupName, StoreError};
 
 use crate::course::Notice;
 use crate::job::{Body, Membership, Place};
@@ -58,6 +58,15 @@ impl LiveJob {
 }
 
 impl LiveJob {
+    /// A line of the history is lost.
+    pub(crate) fn report_unwritten(&self, error: &StoreError) {
+        let (job, group) = (&*self.name, self.group_name());
+        tracing::warn!(
+            target: "leader", job, group,
+            "a line of the history of job {job} was not written, such as the end of a run by hand; ticks are not touched: {error}"
+        );
+    }
+
     /// What the log is told of a job's course.
     pub(crate) fn report(&self, notice: &Notice) {
         let (job, group) = (&*self.name, self.group_name());

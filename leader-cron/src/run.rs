@@ -257,7 +257,8 @@ impl Drop for Run {
         self.alone = None;
         // Last: who is told may ask for another run at once.
         if let Some(asked) = self.asked.take() {
-            let stopped = self.engine.bodies.is_closed();
+            // A job without a group needs no lease.
+            let stopped = self.engine.bodies.is_closed() || self.job.group.is_none();
             let denied = || if stopped { Denied::Stopped } else { Denied::NotLeading };
             // Who asked may have gone.
             let _ = asked.send(self.went.take().ok_or_else(denied));

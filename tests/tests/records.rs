@@ -298,6 +298,38 @@ async fn a_run_by_hand_stands_in_the_history_of_the_fleet(store: &Store) {
     ends(leader, of_leader, &mut runs).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_whose_memory_is_full_keeps_no_history_and_holds_up_no_tick() {
+    let Some(store) = Store::server() else { return };
+    let Store::Server(server) = &store else { return };
+    let elector = store.elector().await;
+    let (ran, mut runs) = mpsc::unbounded_channel();
+    let jobs = Scheduler::new(&elector).job(job("work", EVERY_SECOND, &ran)).start().unwrap();
+    let mut last = next(&mut runs).await;
+    server.exhaust_memory();
+    let run = in_time(async {
+        loop {
+            match jobs.trigger("work").await {
+                Err(TriggerError::Busy { .. }) => {}
+                run => return run.unwrap(),
+            }
+        }
+    });
+    assert!(run.await.manual);
+    let mut seen_by_hand = false;
+    while !seen_by_hand || last < now() {
+        let (_, tick) = in_time(runs.recv()).await.unwrap();
+        seen_by_hand |= tick.is_manual();
+        if !tick.is_manual() {
+            assert_eq!(tick.unix_seconds(), last + 1);
+            last = tick.unix_seconds();
+        }
+    }
+    server.relieve_memory();
+    next(&mut runs).await;
+    ends(elector, jobs, &mut runs).await;
+}
+
 macro_rules! on_both {
     ($($promise:ident),* $(,)?) => {
         mod in_a_file {$(

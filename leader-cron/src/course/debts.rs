@@ -46,6 +46,11 @@ impl Debts {
         self.all.iter().map(|debt| debt.at).min()
     }
 
+    /// It is a line of the history, and nothing else.
+    pub(super) fn is_note(&self, number: u64) -> bool {
+        self.all.iter().any(|debt| debt.number == number && matches!(debt.op, TickOp::Note(_)))
+    }
+
     /// It is owed no more.
     pub(super) fn forget(&mut self, number: u64) {
         self.all.retain(|debt| debt.number != number);

@@ -309,3 +309,19 @@ fn a_record_that_is_ahead_of_the_stores_clock_is_told_of_once() {
         assert!(told || notices.is_empty(), "{notices:?}");
     }
 }
+
+#[test]
+fn a_line_of_the_history_that_is_refused_holds_up_no_tick() {
+    let mut bench = Bench::leading(all());
+    bench.pass(60_000);
+    let look = bench.sent();
+    let pause = leader_core::store::Pause { until: START + 61, note: String::new() };
+    bench.answer(look.no, TickReply::Loaded(JobRecord { paused: Some(pause), ..record() }));
+    bench.pass(60_000);
+    let look = bench.sent();
+    bench.answer(look.no, TickReply::Loaded(record()));
+    let note = bench.sent();
+    assert!(matches!(note.op, TickOp::Note(_)), "{note:?}");
+    assert!(!bench.course.failed(bench.now, note.no, Failure::Permanent));
+    assert_eq!(bench.claims().1.tick, START + 120);
+}

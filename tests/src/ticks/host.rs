@@ -279,7 +279,9 @@ impl World<'_> {
                 course.answered(now, from.no, &TickAnswer { now_us, reply }, &mut notices);
                 self.tell(from.host, from.member, notices);
             }
-            _ => course.failed(now, from.no, Failure::Passing),
+            _ => {
+                course.failed(now, from.no, Failure::Passing);
+            }
         }
         self.advance(from.host, from.member);
     }
