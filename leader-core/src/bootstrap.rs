@@ -192,6 +192,7 @@ fn spawn(config: &Config, process_wide: bool) -> Result<Elector, StartError> {
         findings: Mutex::default(),
         strangers: Mutex::new(BTreeSet::new()),
         jobs: Mutex::new(BTreeSet::new()),
+        by_hand: Mutex::default(),
     });
     let (control, receiver) = mpsc::unbounded_channel();
     let handle = Handle { shared: Arc::clone(&shared), control, log_written: Mutex::new(Some(log_written)) };

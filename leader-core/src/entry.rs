@@ -72,7 +72,7 @@ pub(crate) fn claimed(group: &str, on_loss: OnLoss) -> Claim {
     };
     let Some((lease, ticket)) = CONTEXT.try_with(claim).ok().flatten() else { return Claim::None };
     if !lease.is_held() {
-        ticket.cancel();
+        ticket.refuse();
         return Claim::Ended;
     }
     ticket.set_cancellable(on_loss == OnLoss::Cancel);
@@ -87,6 +87,12 @@ impl Hold {
     /// From here on a drain whose grace is over gives it a moment, and goes on.
     pub fn set_cancellable(&self) {
         self.0.set_cancellable(true);
+    }
+
+    /// The body's own gate found that the lease had ended: the body did not begin.
+    #[must_use]
+    pub fn was_refused(&self) -> bool {
+        self.0.was_refused()
     }
 }
 

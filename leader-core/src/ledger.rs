@@ -12,7 +12,7 @@ use crate::entry::Entry;
 use crate::error::StoreError;
 use crate::gate::OnLoss;
 use crate::identity::Candidate;
-use crate::shared::{JobClaim, Phase};
+use crate::shared::{ByHand, JobClaim, Phase};
 use crate::store::{TickAnswers, TickCommand};
 use crate::work::What;
 
@@ -99,6 +99,24 @@ impl Elector {
         }
         jobs.extend(names.iter().cloned());
         Ok(JobClaim::new(Arc::clone(&self.0.shared), names))
+    }
+
+    /// Begins a run by hand that excludes others, for this owner; `None` if one of this job is on, of whichever scheduler of
+    /// this elector: also of one that was stopped, or has removed the job.
+    pub fn __begin_by_hand(&self, job: &Arc<str>, owner: u128) -> Option<ByHand> {
+        let mut by_hand = self.shared().by_hand.lock().unwrap_or_else(PoisonError::into_inner);
+        if by_hand.contains_key(job) {
+            return None;
+        }
+        by_hand.insert(Arc::clone(job), owner);
+        Some(ByHand::new(Arc::clone(&self.0.shared), Arc::clone(job)))
+    }
+
+    /// Whether such a run is on, of another owner.
+    #[must_use]
+    pub fn __is_by_hand_of_another(&self, job: &str, owner: u128) -> bool {
+        let by_hand = self.shared().by_hand.lock().unwrap_or_else(PoisonError::into_inner);
+        by_hand.get(job).is_some_and(|of| *of != owner)
     }
 
     /// Whether annotated functions ask this elector everywhere, not only inside its scopes.

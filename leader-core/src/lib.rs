@@ -145,6 +145,6 @@ pub mod __private {
         CarriesLockError, CarriesLoss, Completes, Holding, HoldingOnce, LockCall, Loss, OnceCall, key, log_skip,
         run_once, with_lock,
     };
-    pub use crate::shared::JobClaim;
+    pub use crate::shared::{ByHand, JobClaim};
     pub use inventory;
 }

@@ -47,6 +47,8 @@ pub(crate) struct Shared {
     pub(crate) strangers: Mutex<BTreeSet<String>>,
     /// Jobs that are scheduled on this elector: none may be twice.
     pub(crate) jobs: Mutex<BTreeSet<Arc<str>>>,
+    /// Jobs of which a run by hand is on, that excludes others, and whose it is.
+    pub(crate) by_hand: Mutex<BTreeMap<Arc<str>, u128>>,
 }
 
 /// Names of jobs that are scheduled on an elector, for as long as this lives.
@@ -76,6 +78,27 @@ impl Drop for JobClaim {
     fn drop(&mut self) {
         let mut jobs = self.elector.jobs.lock().unwrap_or_else(PoisonError::into_inner);
         jobs.retain(|job| !self.names.contains(job));
+    }
+}
+
+/// A run by hand of a job is on, or about to be: nobody on this elector begins another one of the job, for as long as this
+/// lives.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct ByHand {
+    elector: Arc<Shared>,
+    job: Arc<str>,
+}
+
+impl ByHand {
+    pub(crate) fn new(elector: Arc<Shared>, job: Arc<str>) -> Self {
+        Self { elector, job }
+    }
+}
+
+impl Drop for ByHand {
+    fn drop(&mut self) {
+        self.elector.by_hand.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.job);
     }
 }
 

@@ -93,7 +93,8 @@ impl Work {
         state.last += 1;
         let number = state.last;
         state.running.insert(number, Running { what, since, cancellable });
-        Some(Ticket { work: Arc::clone(self), number, cancelled: AtomicBool::new(false) })
+        let (cancelled, refused) = Default::default();
+        Some(Ticket { work: Arc::clone(self), number, cancelled, refused })
     }
 
     /// No new work starts from here on.
@@ -149,6 +150,7 @@ pub(crate) struct Ticket {
     work: Arc<Work>,
     number: u64,
     cancelled: AtomicBool,
+    refused: AtomicBool,
 }
 
 impl Ticket {
@@ -164,6 +166,16 @@ impl Ticket {
 
     pub(crate) fn was_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// The work is cancelled before it has begun.
+    pub(crate) fn refuse(&self) {
+        self.refused.store(true, Ordering::Relaxed);
+        self.cancel();
+    }
+
+    pub(crate) fn was_refused(&self) -> bool {
+        self.refused.load(Ordering::Relaxed)
     }
 }
 

@@ -8,19 +8,24 @@ use leader_core::{Elector, GroupName, Site};
 
 use crate::data::Data;
 use crate::error::{CronError, JobProblem};
-use crate::job::{Job, Place, groups_of};
+use crate::job::{Body, Job, Place, groups_of};
+use crate::live_job::LiveJob;
+use crate::renames::check_renames;
 use crate::schedule::{Schedule, ScheduleError};
 
-/// Checks jobs that are to run on this elector with this data, from `now` on, in seconds; and returns their schedules.
+/// Checks jobs that are to run on this elector with this data, from `now` on, in seconds, beside others that were started
+/// before; and returns their schedules.
 pub(crate) fn check(
     jobs: &[Job],
     elector: &Elector,
     data: &Data,
     now: i64,
+    started: &[Arc<LiveJob>],
     mut problems: Vec<JobProblem>,
 ) -> Result<Vec<Schedule>, CronError> {
     problems.extend(check_names(jobs));
     problems.extend(check_places(jobs));
+    problems.extend(check_renames(jobs, started));
     problems.extend(check_groups(jobs, &elector.groups()));
     problems.extend(check_data(jobs, data));
     let schedules = read_schedules(jobs, now, &mut problems);
@@ -77,7 +82,8 @@ fn check_policies(jobs: &[Job], schedules: &[Option<Schedule>], now: i64) -> Vec
     let check = |(job, schedule): (&Job, &Option<Schedule>)| {
         let period = schedule.as_ref()?.shortest_distance(now).unwrap_or(Duration::MAX);
         let place = job.place.to_string();
-        if let Some(warning) = job.policy.warning(period) {
+        let blocking = matches!(job.body, Body::Blocking(_));
+        if let Some(warning) = job.policy.warning(period, blocking) {
             tracing::warn!(target: "leader", job = job.name, "job {} ({place}): {warning}", job.name);
         }
         let reason = job.policy.check(job.membership.group().is_some(), period).err()?;

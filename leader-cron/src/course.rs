@@ -13,23 +13,28 @@
 //!   another instance may run the job, so the run is cut first.
 
 mod answers;
+mod by_hand;
 mod claim;
 mod debts;
+mod renamed;
 mod rings;
 mod slots;
 #[cfg(test)]
 mod tests;
+mod words;
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use leader_core::store::{RunEnd, TickOp};
 use leader_core::{BootInstant, Term};
 
+use self::by_hand::ByHand;
 use self::claim::Claim;
-use self::debts::Debt;
-use crate::plan::{Gap, Planner};
-use crate::policy::{Delivery, Overlap, Policy};
+use self::debts::Debts;
+use self::renamed::Renamed;
+pub use self::words::{Claimed, Failure, Notice, Poll, Request, Rules};
+use crate::plan::Planner;
+use crate::policy::{Delivery, Policy};
 use crate::schedule::Schedule;
 use crate::store_clock::StoreClock;
 
@@ -39,86 +44,11 @@ const LOOK: Duration = Duration::from_secs(30);
 /// After a record that cannot be read.
 const CORRUPT: Duration = Duration::from_secs(60);
 
-/// How a job's course is timed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rules {
-    /// How long a run holds its job without being kept.
-    pub slot: Duration,
-    /// The part of that which the run does not use.
-    pub guard: Duration,
-    /// How long a call of the store may take.
-    pub operation_timeout: Duration,
-}
-
-/// What is asked of the ledger; an answer is handed back with its number.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
-    /// Its number.
-    pub no: u64,
-    /// What is asked.
-    pub op: TickOp,
-}
-
-/// What there is to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Poll {
-    /// Send this now: slots count from this instant. Then ask again: a slot may end before the answer comes.
-    Send(Request),
-    /// Come back then, unless something happens before.
-    Wait(BootInstant),
-    /// Come back when something happens.
-    Idle,
-}
-
-/// What a course has to tell.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Notice {
-    /// Begin this run, unless the lease has ended.
-    Run(Claimed),
-    /// The run of this claim must end: another instance may run the job.
-    Cut(u128),
-    /// These ticks are not run.
-    Missed(Gap),
-    /// This tick was given back, and a newer one has taken its place.
-    Superseded(i64),
-    /// This tick was begun so often, or so long ago, that it is not begun any more.
-    GaveUp {
-        /// The tick.
-        tick: i64,
-        /// How often.
-        attempts: u32,
-    },
-    /// The job's record is broken at this field.
-    Corrupt(&'static str),
-    /// The schedule has no tick any more.
-    Ended,
-}
-
-/// A run that the ledger permits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Claimed {
-    /// The tick.
-    pub tick: i64,
-    /// 1 if it was never begun before.
-    pub attempt: u32,
-    /// Of its claim.
-    pub nonce: u128,
-    /// The ticks before it that are not run.
-    pub missed: Option<Gap>,
-}
-
-/// How a request failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Failure {
-    /// May pass by itself; whether the request was executed is unknown.
-    Passing,
-    /// Will not pass without somebody's doing.
-    Permanent,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lead {
     No,
+    /// The record under the job's old name has not been read under this term.
+    LoadingOld(Term),
     /// The record has not been read under this term.
     Loading(Term),
     Led(Term),
@@ -141,9 +71,13 @@ struct Run {
 enum Kind {
     Register,
     Load,
+    /// Of the job's old name.
+    LoadOld,
+    /// For a run by hand.
+    LoadByHand(u128),
     Claim,
     Keep(u128),
-    Debt(u128),
+    Debt(u64),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -164,6 +98,7 @@ pub struct Course {
     policy: Policy,
     seed: u64,
     rules: Rules,
+    renamed_from: Option<Renamed>,
     lead: Lead,
     /// What this instance knows of the last tick is the truth, whatever the store has forgotten: it has led without interruption
     /// since it read that from a store that had forgotten nothing, or claimed it.
@@ -184,7 +119,8 @@ pub struct Course {
     /// This tick has to be claimed first.
     take: Option<i64>,
     runs: Vec<Run>,
-    debts: VecDeque<Debt>,
+    by_hand: ByHand,
+    debts: Debts,
     outstanding: Option<Outstanding>,
     last_no: u64,
     failures: u32,
@@ -197,6 +133,8 @@ pub struct Course {
     /// When somebody else's scheduler said last that a tick has come; none if it never did, or one waited for it in vain.
     rung: Option<BootInstant>,
     ended: bool,
+    /// The record is ahead of the store's clock, which was told.
+    ahead: bool,
 }
 
 impl Course {
@@ -208,6 +146,7 @@ impl Course {
             policy,
             seed,
             rules,
+            renamed_from: None,
             lead: Lead::No,
             vouches: false,
             last_term: None,
@@ -219,7 +158,8 @@ impl Course {
             claim: None,
             take: None,
             runs: Vec::new(),
-            debts: VecDeque::new(),
+            by_hand: ByHand::default(),
+            debts: Debts::default(),
             outstanding: None,
             last_no: 0,
             failures: 0,
@@ -228,17 +168,18 @@ impl Course {
             look_at: BootInstant::default(),
             rung: None,
             ended: false,
+            ahead: false,
         }
     }
 
     /// The group's lease is ours, under this term. Nobody else can have led since the elector's term `unbroken_since`.
     pub fn led(&mut self, now: BootInstant, term: Term, unbroken_since: Term) {
-        if matches!(self.lead, Lead::Loading(known) | Lead::Led(known) if known == term) {
+        if self.term() == Some(term) {
             return;
         }
         self.vouches &= self.last_term.is_some_and(|last| unbroken_since <= last);
         self.last_term = Some(term);
-        self.lead = Lead::Loading(term);
+        self.lead = if self.renamed_from.is_some() { Lead::LoadingOld(term) } else { Lead::Loading(term) };
         self.take = None;
         self.claim_at = now;
         // What is due at a take-over waits for nothing.
@@ -252,6 +193,7 @@ impl Course {
 
     /// The lease had ended before the body began.
     pub fn refused(&mut self, nonce: u128) {
+        self.by_hand.forget(nonce);
         if let Some(run) = self.take_run(nonce) {
             self.give_back(run.nonce, run.tick, false, run.settled_at);
         }
@@ -274,7 +216,8 @@ impl Course {
 
     /// Whether the ledger has been told how this run ended.
     pub fn is_settled(&self, nonce: u128) -> bool {
-        self.debts.iter().all(|debt| debt.nonce != nonce) && self.runs.iter().all(|run| run.nonce != nonce)
+        let is_on = self.runs.iter().any(|run| run.nonce == nonce) || self.by_hand.knows(nonce);
+        !is_on && !self.debts.are_of(nonce)
     }
 
     /// A tick is being claimed.
@@ -294,12 +237,19 @@ impl Course {
 
     /// The ledger knows all that there is to know, and no run is on.
     pub fn is_quiet(&self) -> bool {
-        self.claim.is_none() && self.runs.is_empty() && self.debts.is_empty()
+        self.claim.is_none() && self.runs.is_empty() && self.by_hand.is_empty() && self.debts.is_empty()
     }
 
-    /// A request that has no answer.
-    pub fn failed(&mut self, now: BootInstant, no: u64, failure: Failure) {
-        let Some(sent) = self.outstanding.take_if(|outstanding| outstanding.no == no) else { return };
+    /// A request that has no answer. Whether it matters: a line of the history that was refused, as by a server whose memory is
+    /// full, holds up nothing, and is not written.
+    pub fn failed(&mut self, now: BootInstant, no: u64, failure: Failure) -> bool {
+        let Some(sent) = self.outstanding.take_if(|outstanding| outstanding.no == no) else { return true };
+        if let (Kind::Debt(number), Failure::Permanent) = (sent.kind, failure)
+            && self.debts.is_note(number)
+        {
+            self.debts.forget(number);
+            return false;
+        }
         if let (Kind::Claim, Some(claim)) = (sent.kind, &mut self.claim) {
             claim.unsure |= failure == Failure::Passing;
         }
@@ -311,6 +261,7 @@ impl Course {
         let first = Duration::from_millis(if failure == Failure::Passing { 100 } else { 1_000 });
         let wait = first.saturating_mul(1 << (self.failures - 1).min(6)).min(self.rules.slot.max(first));
         self.retry_at = now.saturating_add(wait);
+        true
     }
 
     /// Lets time pass, and tells what is to be done. `nonce` makes random numbers; `clock` is missing until the store has answered once.
@@ -333,7 +284,8 @@ impl Course {
             Ok((kind, op)) => {
                 self.last_no += 1;
                 self.outstanding = Some(Outstanding { no: self.last_no, kind, sent: now, term: self.term() });
-                Poll::Send(Request { no: self.last_no, op })
+                let job = self.renamed_from.as_ref().filter(|_| kind == Kind::LoadOld);
+                Poll::Send(Request { no: self.last_no, op, job: job.map(|old| old.name.clone()) })
             }
             Err(at) => wait([slots, self.next_keep(), at]),
         }
@@ -347,27 +299,30 @@ impl Course {
         nonce: &mut dyn FnMut() -> u128,
         notices: &mut Vec<Notice>,
     ) -> Result<(Kind, TickOp), Option<BootInstant>> {
-        if let Some(debt) = self.ready_debt(now) {
+        if let Some(debt) = self.debts.ready(now) {
             return Ok(debt);
         }
         if let Some(run) = self.runs.iter().find(|run| self.is_exclusive() && !run.cut && run.keep_at <= now) {
             return Ok((Kind::Keep(run.nonce), TickOp::KeepSlot { nonce: run.nonce, slot: self.rules.slot }));
         }
         if !self.registered {
-            return Ok((Kind::Register, self.register()));
+            let old = (Kind::LoadOld, TickOp::Load);
+            return Ok(if self.asks_for_the_old_first() { old } else { (Kind::Register, self.register()) });
         }
         match self.lead {
             Lead::No => {
                 let settled = self.settle(now);
-                self.ready_debt(now).ok_or([settled, self.next_debt()].into_iter().flatten().min())
+                self.debts.ready(now).ok_or([settled, self.debts.next()].into_iter().flatten().min())
             }
+            Lead::LoadingOld(_) => Ok((Kind::LoadOld, TickOp::Load)),
             Lead::Loading(_) => Ok((Kind::Load, TickOp::Load)),
             Lead::Led(_) if self.look_at <= now => Ok((Kind::Load, TickOp::Load)),
             // One claim at a time, until it is settled.
-            Lead::Led(_) if !self.debts.is_empty() => Err(self.next_debt()),
-            Lead::Led(term) => match clock {
-                None => Ok((Kind::Load, TickOp::Load)),
-                Some(clock) => match self.next_claim(now, clock, term, nonce, notices) {
+            Lead::Led(_) if !self.debts.is_empty() => Err(self.debts.next()),
+            Lead::Led(term) => match (self.asked_by_hand(), clock) {
+                (Some(nonce), _) => Ok((Kind::LoadByHand(nonce), TickOp::Load)),
+                (None, None) => Ok((Kind::Load, TickOp::Load)),
+                (None, Some(clock)) => match self.next_claim(now, clock, term, nonce, notices) {
                     Ok(op) => Ok((Kind::Claim, op)),
                     Err(at) => Err(Some(at.map_or(self.look_at, |at| at.min(self.look_at)))),
                 },
@@ -378,19 +333,19 @@ impl Course {
     fn term(&self) -> Option<Term> {
         match self.lead {
             Lead::No => None,
-            Lead::Loading(term) | Lead::Led(term) => Some(term),
+            Lead::LoadingOld(term) | Lead::Loading(term) | Lead::Led(term) => Some(term),
         }
     }
 
     fn register(&self) -> TickOp {
         let knows = self.vouches || self.is_at_least_once();
         let known = (knows && self.last > 0).then_some(self.last);
-        TickOp::Register { schedule: self.text.clone(), known }
+        TickOp::Register { schedule: self.text.clone(), known: known.max(self.known_of_the_old()) }
     }
 
     /// A run of the job excludes others.
     fn is_exclusive(&self) -> bool {
-        self.policy.overlap == Overlap::Forbid || self.is_at_least_once()
+        self.policy.is_exclusive()
     }
 
     fn is_at_least_once(&self) -> bool {

@@ -1,15 +1,19 @@
 //! The courses of all jobs that are run once in the fleet: what each wants to ask of the ledger goes out in shared calls.
 
+mod by_hand;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future::pending;
 use std::sync::Arc;
+use std::time::Duration;
 
 use leader_core::__private::{Entry, Hold, OnLoss};
-use leader_core::store::{JobName, RunEnd, TickAnswers, TickCommand};
+use leader_core::store::{HistoryEvent, JobName, RunEnd, TickAnswers, TickCommand};
 use leader_core::{BootInstant, GroupName, StoreError};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
+use self::by_hand::Wish;
 use crate::course::{Claimed, Course, Failure, Notice, Poll, Rules};
 use crate::engine::Engine;
 use crate::fnv::fnv1a;
@@ -23,16 +27,23 @@ use crate::tick::Tick;
 /// So many commands go into one call: a longer script would keep other clients of the store waiting.
 const BATCH: usize = 100;
 
+/// After this a job is looked at again whose run by hand somebody else began.
+const HELD_UP: Duration = Duration::from_millis(250);
+
 /// A job that is run once in the fleet.
 struct Member {
     job: Arc<LiveJob>,
     group: GroupName,
     name: JobName,
+    /// Tells it from others of the same name on this elector.
+    id: u128,
     course: Course,
     /// No run of it begins any more.
     removed: bool,
     /// Permission to run the tick that is being claimed: while it is held, the lease is not given back.
     entry: Option<Entry>,
+    /// Runs by hand that wait for the course.
+    wishes: Vec<Wish>,
     wake: Option<BootInstant>,
     /// Its own commands fail, and the log was told why.
     failing: Option<StoreError>,
@@ -88,11 +99,11 @@ impl Courses {
     pub(crate) fn add(&mut self, job: Arc<LiveJob>) {
         let (Some(group), Ok(name)) = (job.group.clone(), JobName::new(&*job.name)) else { return };
         let course = Course::new(job.schedule.clone(), job.policy, seed(&group, &name), self.rules);
+        let course = course.renamed_from(job.renamed_from.clone());
         self.touched.push(job.id);
-        self.members.insert(
-            job.id,
-            Member { job, group, name, course, removed: false, entry: None, wake: None, failing: None },
-        );
+        let (removed, entry, wishes, wake, failing) = (false, None, Vec::new(), None, None);
+        let id = leader_core::__private::random();
+        self.members.insert(job.id, Member { job, group, name, id, course, removed, entry, wishes, wake, failing });
     }
 
     pub(crate) fn remove(&mut self, job: usize) {
@@ -129,7 +140,11 @@ impl Courses {
     pub(crate) fn ended(&mut self, job: usize, nonce: u128, end: RunEnd, cut: bool, tell: Tell) {
         self.cuts.remove(&nonce);
         if let Some(member) = self.members.get_mut(&job) {
-            member.course.ended(nonce, end, cut);
+            let instance = || self.engine.elector.instance_id().clone();
+            let manual = || HistoryEvent::Manual { instance: instance(), end: end.clone() };
+            if !member.course.ended_by_hand(nonce, manual) {
+                member.course.ended(nonce, end, cut);
+            }
             self.waiting.entry(job).or_default().push((nonce, Waits::Told(tell)));
             self.settle(job);
         }
@@ -192,10 +207,10 @@ impl Courses {
 
     fn poll(&mut self, now: BootInstant, index: usize, closed: bool) -> Option<((usize, u64), TickCommand)> {
         let member = self.members.get_mut(&index)?;
-        let job = &member.job;
         if let Some(at) = member.wake.take() {
             self.wakes.remove(&(at, index));
         }
+        member.deny_what_comes_too_late(closed || member.removed);
         // The gate is asked before the claim, and the lease is not given back until what was claimed is settled. Unless nobody can
         // tell whether it was: then the claim is given back once it can no longer be executed.
         let goes = closed || member.removed || member.entry.as_ref().is_some_and(|entry| entry.lease().__is_ending());
@@ -204,8 +219,12 @@ impl Courses {
         }
         if member.entry.as_ref().is_none_or(|entry| !entry.lease().is_held()) {
             // What the body is, is said once it begins.
-            let entry = self.engine.elector.__enter(member.group.as_str(), &job.name, OnLoss::Cancel);
+            let entry = self.engine.elector.__enter(member.group.as_str(), &member.job.name, OnLoss::Cancel);
             member.entry = entry.filter(|_| !closed && !member.removed);
+        }
+        let held_up = member.is_held_up(&self.engine.elector);
+        if held_up && !member.course.is_claiming() {
+            member.entry = None;
         }
         match &member.entry {
             Some(entry) => member.course.led(now, entry.lease().term(), entry.lease().__unbroken_since()),
@@ -225,7 +244,9 @@ impl Courses {
             self.members.remove(&index);
             return None;
         }
-        if let Poll::Wait(at) = wait {
+        let again = held_up.then(|| now.saturating_add(HELD_UP));
+        let at = if let Poll::Wait(at) = wait { Some(at) } else { None };
+        if let Some(at) = at.into_iter().chain(again).min() {
             member.wake = Some(at);
             self.wakes.insert((at, index));
         }
@@ -234,7 +255,7 @@ impl Courses {
         let member = self.members.get(&index)?;
         let command = TickCommand {
             group: member.group.clone(),
-            job: member.name.clone(),
+            job: request.job.unwrap_or_else(|| member.name.clone()),
             candidate: self.engine.elector.__candidate().clone(),
             op: request.op,
         };
@@ -254,8 +275,11 @@ impl Courses {
                             member.course.answered(now, no, &answer, &mut notices);
                         }
                         (Err(error), _) => {
-                            self.failed(now, index, no, &error);
-                            self.job_failed(index, error);
+                            if self.failed(now, index, no, &error) {
+                                self.job_failed(index, error);
+                            } else if let Some(member) = self.members.get(&index) {
+                                member.job.report_unwritten(&error);
+                            }
                         }
                         (Ok(_), None) => {}
                     }
@@ -273,11 +297,15 @@ impl Courses {
         }
     }
 
-    fn failed(&mut self, now: BootInstant, index: usize, no: u64, error: &StoreError) {
+    /// Whether it matters to the job.
+    fn failed(&mut self, now: BootInstant, index: usize, no: u64, error: &StoreError) -> bool {
         let failure = if error.is_permanent() { Failure::Permanent } else { Failure::Passing };
-        if let Some(member) = self.members.get_mut(&index) {
-            member.course.failed(now, no, failure);
+        let Some(member) = self.members.get_mut(&index) else { return true };
+        let matters = member.course.failed(now, no, failure);
+        if matters {
+            member.deny_for(error);
         }
+        matters
     }
 
     /// A call failed, with all that it asked.
@@ -333,10 +361,14 @@ impl Courses {
                         let _ = cut.send(());
                     }
                 }
+                Notice::Free(nonce) => self.free(index, nonce),
+                Notice::Taken { nonce, by } => self.taken(index, nonce, by),
                 notice => {
-                    if let Some(member) = self.members.get(&index) {
-                        member.job.report(&notice);
+                    let Some(member) = self.members.get_mut(&index) else { continue };
+                    if let Notice::Corrupt(field) = notice {
+                        member.deny_as_corrupt(field);
                     }
+                    member.job.report(&notice);
                 }
             }
         }

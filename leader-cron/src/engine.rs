@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use leader_core::Elector;
 use tokio::sync::mpsc;
 
 use crate::bodies::Bodies;
+use crate::by_hand::{Asked, Denied};
 use crate::data::Data;
 use crate::live_job::LiveJob;
 use crate::orders::Order;
@@ -112,6 +114,27 @@ impl Engine {
                 "job {name} is late by {} ticks (a stall, or a step of the wall clock): the newest is run for all", due.missed
             );
         }
-        Run::own(Arc::clone(self), Arc::clone(&job), Tick::of(tick).with_missed(missed)).spawn();
+        Run::own(Arc::clone(self), Arc::clone(&job), Tick::of(tick).with_missed(missed), None).spawn();
+    }
+
+    /// A job that each instance runs, by hand.
+    pub(crate) fn run_by_hand(self: &Arc<Self>, job: Arc<LiveJob>, asked: Asked) {
+        let mut record = job.record();
+        if record.busy > 0 {
+            drop(record);
+            let busy = Denied::Busy { elsewhere: None, running_for: self.running_for(&job) };
+            // Who asked may have gone.
+            let _ = asked.send(Err(busy));
+            return;
+        }
+        record.busy += 1;
+        drop(record);
+        Run::own(Arc::clone(self), job, Tick::at(SystemTime::now()).by_hand(), Some(asked)).spawn();
+    }
+
+    /// For how long the oldest run of a job is on here; zero of one that is about to begin.
+    pub(crate) fn running_for(&self, job: &LiveJob) -> Duration {
+        let running = self.bodies.running().into_iter().filter(|(running, _)| running.id == job.id);
+        running.map(|(_, running_for)| running_for).max().unwrap_or_default()
     }
 }

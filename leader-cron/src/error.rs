@@ -1,8 +1,9 @@
 //! What can go wrong at start and at stop, and what to do about it.
 
 use std::fmt;
+use std::time::Duration;
 
-use leader_core::{RunningWork, StoreError};
+use leader_core::{InstanceId, RunningWork, StoreError};
 
 use crate::schedule::ScheduleError;
 
@@ -129,6 +130,18 @@ pub enum JobProblem {
         /// How.
         advice: String,
     },
+    /// The name that a job had before, as it says.
+    #[error("job `{job}` ({place}) is renamed from `{old_name}`, but {reason}")]
+    OldName {
+        /// The job.
+        job: String,
+        /// Where it was made.
+        place: String,
+        /// The old name.
+        old_name: String,
+        /// What is wrong, and what would do.
+        reason: String,
+    },
     /// A job's policies do not go together.
     #[error("job `{job}` ({place}): {reason}")]
     Policy {
@@ -196,6 +209,50 @@ pub enum LedgerError {
     },
 }
 
+/// A job was not run by hand: [`Running::trigger`](crate::Running::trigger).
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TriggerError {
+    /// This instance does not lead the job's group, is about to give it up, or lost it before the body began.
+    #[error(
+        "job `{job}` was not run: it runs on the leader of group `{group}`, which this instance is not{}",
+        .leader.as_ref().map_or_else(
+            || "; nobody is known to be: try again, on the instance that leads by then".to_owned(),
+            |leader| format!("; trigger it on instance {leader}")
+        )
+    )]
+    NotLeading {
+        /// The job.
+        job: String,
+        /// Its group.
+        group: String,
+        /// The instance that leads it; `None` if that is unknown.
+        leader: Option<InstanceId>,
+    },
+    /// A run of the job is on, and runs of it exclude each other.
+    #[error(
+        "job `{job}` was not run: a run of it is on, on instance {instance}, since {running_for:.0?}; wait for its end, or \
+         let runs overlap (Overlap::Allow)"
+    )]
+    Busy {
+        /// The job.
+        job: String,
+        /// Where.
+        instance: InstanceId,
+        /// For how long; of a run elsewhere, since its tick was claimed.
+        running_for: Duration,
+    },
+    /// The jobs were stopped, the job was removed, or the elector ends.
+    #[error("job `{job}` was not run: the jobs of this instance were stopped, or the job was removed")]
+    Stopped {
+        /// The job.
+        job: String,
+    },
+    /// There is no such job, or the ledger could not be asked whether it is free.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+}
+
 /// Runs have outlived the grace of [`Running::stop`](crate::Running::stop). No new one starts.
 #[derive(Clone, thiserror::Error)]
 #[error("the jobs were stopped, but runs have not ended within the grace: {}", .running.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
@@ -215,4 +272,4 @@ macro_rules! debug_is_display {
         }
     )*};
 }
-debug_is_display!(CronError, LedgerError, StillRunning);
+debug_is_display!(CronError, LedgerError, StillRunning, TriggerError);

@@ -46,6 +46,7 @@ pub struct Job {
     pub(crate) body: Body,
     pub(crate) cancel_on_loss: bool,
     pub(crate) policy: Policy,
+    pub(crate) renamed_from: Option<String>,
 }
 
 /// Where a job runs.
@@ -179,7 +180,8 @@ impl Job {
     fn with_body(name: String, schedules: Vec<Timing<String>>, place: Place, body: Body) -> Self {
         let (stray_zone, membership, needs, cancel_on_loss) = (None, Membership::None, &[][..], false);
         let policy = Policy::DEFAULT;
-        Self { name, schedules, stray_zone, membership, place, needs, body, cancel_on_loss, policy }
+        let renamed_from = None;
+        Self { name, schedules, stray_zone, membership, place, needs, body, cancel_on_loss, policy, renamed_from }
     }
 
     /// Adds a schedule: the job runs when that cron expression says so, too. An instant that is due in two schedules is one
@@ -255,6 +257,22 @@ impl Job {
     pub fn jitter(mut self, jitter: Duration) -> Self {
         self.policy.jitter = jitter;
         self
+    }
+
+    /// The name that the job had before, in the same group: the ticks that were run under it are not run again, and those that
+    /// nobody ran in between are made up for, as [`missed`](Self::missed) says. A run under the old name that is still on
+    /// elsewhere is waited for, as one under the new name would be. A tick that was given back under the old name, or whose run
+    /// died, is not run again; and if the schedule has changed, too, it counts from now on, as always.
+    ///
+    /// It may stay for as long as an instance with the old name may run, and is to go after that.
+    ///
+    /// ```
+    /// use leader_cron::Job;
+    ///
+    /// let report = Job::new("nightly-report", "@daily", |_| async {}).group("reports").renamed_from("report");
+    /// ```
+    pub fn renamed_from(self, old_name: impl Into<String>) -> Self {
+        Self { renamed_from: Some(old_name.into()), ..self }
     }
 
     fn from_registration(job: &JobRegistration) -> Self {

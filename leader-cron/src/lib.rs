@@ -74,6 +74,11 @@
 //! A panic or an error is logged and counted, and the job runs again at its next tick. [`Running::history`] and
 //! [`Running::explain`] tell what became of a tick.
 //!
+//! # By hand
+//! [`Running::trigger`] runs a job now, beside its ticks and consuming none. [`Running::pause`] lets no tick of a job be run in the
+//! whole fleet. A job can be [added](Running::add) and [removed](Running::remove) as the program runs, and
+//! [renamed](Job::renamed_from).
+//!
 //! # The end
 //! [`Elector::shutdown`](leader_core::Elector::shutdown) ends the jobs, too; [`Running::stop`] ends the jobs and keeps
 //! leadership. Dropping the [`Running`] lets no new run begin.
@@ -86,6 +91,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod bodies;
+mod by_hand;
 mod checks;
 #[cfg_attr(not(feature = "testing"), allow(unreachable_pub, reason = "public for simulations, under `testing`"))]
 mod course;
@@ -93,6 +99,7 @@ mod courses;
 mod data;
 mod engine;
 mod error;
+mod explain;
 mod fnv;
 mod job;
 mod ledger_view;
@@ -103,6 +110,7 @@ mod plan;
 #[cfg_attr(not(feature = "testing"), allow(unreachable_pub, reason = "public for simulations, under `testing`"))]
 mod policy;
 mod registration;
+mod renames;
 mod rings;
 mod run;
 mod running;
@@ -118,13 +126,13 @@ mod timetable;
 mod tokio_cron;
 mod waker;
 
-pub use error::{CronError, JobProblem, LedgerError, StillRunning};
+pub use error::{CronError, JobProblem, LedgerError, StillRunning, TriggerError};
+pub use explain::{Attempt, Explanation};
 pub use job::Job;
 #[cfg(feature = "macros")]
 #[cfg_attr(docsrs, doc(cfg(feature = "macros")))]
 #[doc(inline)]
 pub use leader_macros::{cron, cron_jobs, every};
-pub use ledger_view::Explanation;
 pub use policy::{Delivery, Missed, Overlap};
 pub use registration::{IntoOutcome, JobError};
 pub use running::Running;

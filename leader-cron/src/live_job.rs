@@ -3,10 +3,11 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use leader_core::GroupName;
+use leader_core::store::JobName;
+use leader_core::{GroupName, StoreError};
 
 use crate::course::Notice;
-use crate::job::{Body, Membership};
+use crate::job::{Body, Membership, Place};
 use crate::policy::Policy;
 use crate::schedule::Schedule;
 use crate::status::Record;
@@ -16,10 +17,12 @@ pub(crate) struct LiveJob {
     /// Tells it from others of this scheduler, also from one of the same name before it.
     pub(crate) id: usize,
     pub(crate) name: Arc<str>,
+    pub(crate) place: Place,
     pub(crate) schedule: Schedule,
     pub(crate) policy: Policy,
     pub(crate) membership: Membership,
     pub(crate) group: Option<GroupName>,
+    pub(crate) renamed_from: Option<JobName>,
     pub(crate) cancel_on_loss: bool,
     pub(crate) body: Body,
     pub(crate) record: Mutex<Record>,
@@ -55,12 +58,21 @@ impl LiveJob {
 }
 
 impl LiveJob {
+    /// A line of the history is lost.
+    pub(crate) fn report_unwritten(&self, error: &StoreError) {
+        let (job, group) = (&*self.name, self.group_name());
+        tracing::warn!(
+            target: "leader", job, group,
+            "a line of the history of job {job} was not written, such as the end of a run by hand; ticks are not touched: {error}"
+        );
+    }
+
     /// What the log is told of a job's course.
     pub(crate) fn report(&self, notice: &Notice) {
         let (job, group) = (&*self.name, self.group_name());
         match notice {
             // Told by those who do it.
-            Notice::Run(_) | Notice::Cut(_) => {}
+            Notice::Run(_) | Notice::Cut(_) | Notice::Free(_) | Notice::Taken { .. } => {}
             Notice::Missed(gap) => {
                 self.record().missed += gap.count;
                 let (count, from) = (gap.count, self.schedule.local_time(gap.from));
@@ -81,6 +93,16 @@ impl LiveJob {
                 tracing::error!(
                     target: "leader", job, group, tick, attempts,
                     "a tick of job {job} is not run again: {attempts} runs of it have died, or the last one too long ago"
+                );
+            }
+            Notice::Ahead { last, by } => {
+                let last = self.schedule.local_time(*last);
+                tracing::warn!(
+                    target: "leader", job, group,
+                    "the last tick of job {job} that was run, {last}, lies {by:?} ahead of the store's clock, so no tick runs until \
+                     the clock has caught up: it was set back, or an instance wrote that tick by a clock that was ahead; set the \
+                     clock right (of the store's host; for a SQLite file, this one's), or, if the clock is right, remove the job's \
+                     record, and the job begins anew"
                 );
             }
             Notice::Corrupt(field) => {

@@ -6,6 +6,7 @@ use leader_core::__private::Hold;
 use leader_core::store::RunEnd;
 use tokio::sync::oneshot;
 
+use crate::by_hand::Asked;
 use crate::live_job::LiveJob;
 
 /// Who is told that the ledger knows.
@@ -42,6 +43,8 @@ pub(crate) enum Order {
     /// Somebody else's scheduler says that a tick of this job has come.
     #[cfg(feature = "tokio-cron-scheduler")]
     Ring { job: usize },
+    /// This one is to run now, by hand.
+    Trigger { job: usize, asked: Asked },
     /// Something has changed, or may have: look at all jobs.
     Look,
 }

@@ -14,7 +14,7 @@ const PROMPT: i64 = 5;
 /// So many ticks are run after one another with [`Missed::All`].
 const CAUGHT_UP: u64 = 1_000;
 /// So many ticks are counted one by one; past that a count is a lower bound.
-const COUNTED: u64 = 10_000;
+pub(crate) const COUNTED: u64 = 10_000;
 pub(crate) const MICROS: i64 = 1_000_000;
 
 /// What to do about a job.

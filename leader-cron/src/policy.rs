@@ -81,6 +81,11 @@ impl Policy {
         self.within.unwrap_or(WITHIN)
     }
 
+    /// A run of the job excludes others: what tells a run that died is its slot, of which a job has one.
+    pub(crate) fn is_exclusive(&self) -> bool {
+        self.overlap == Overlap::Forbid || self.delivery == Delivery::AtLeastOnce
+    }
+
     /// What is wrong with these policies for a job with ticks in this distance at least; `grouped`: it is run once in the fleet.
     pub(crate) fn check(&self, grouped: bool, period: Duration) -> Result<(), String> {
         let Self { missed, within, delivery, jitter, .. } = *self;
@@ -119,7 +124,13 @@ impl Policy {
     }
 
     /// What will surprise.
-    pub(crate) fn warning(&self, period: Duration) -> Option<String> {
+    pub(crate) fn warning(&self, period: Duration, blocking: bool) -> Option<String> {
+        if let Some(timeout) = self.timeout.filter(|_| blocking) {
+            return Some(format!(
+                "a `timeout` ({timeout:?}) does nothing for work that blocks its thread, which cannot be cut: make the work async, or \
+                 let it look at the clock itself"
+            ));
+        }
         let timeout = self.timeout.filter(|timeout| *timeout > period && self.overlap == Overlap::Forbid)?;
         Some(format!(
             "a run may take {timeout:?}, and two of the ticks are {period:?} apart: a tick that comes while a run is on waits for its \
@@ -158,8 +169,16 @@ mod tests {
     #[test]
     fn a_timeout_above_the_period_is_warned_about_where_runs_exclude_each_other() {
         let long = Policy { timeout: Some(2 * MINUTE), ..Policy::DEFAULT };
-        assert!(long.warning(MINUTE).unwrap().contains("waits for its end"));
-        assert_eq!(Policy { overlap: Overlap::Allow, ..long }.warning(MINUTE), None);
-        assert_eq!(Policy::DEFAULT.warning(MINUTE), None);
+        assert!(long.warning(MINUTE, false).unwrap().contains("waits for its end"));
+        assert_eq!(Policy { overlap: Overlap::Allow, ..long }.warning(MINUTE, false), None);
+        assert_eq!(Policy::DEFAULT.warning(MINUTE, false), None);
+    }
+
+    #[test]
+    fn a_timeout_of_work_that_cannot_be_cut_is_warned_about() {
+        let short = Policy { timeout: Some(MINUTE / 2), ..Policy::DEFAULT };
+        assert!(short.warning(MINUTE, true).unwrap().contains("cannot be cut"));
+        assert_eq!(short.warning(MINUTE, false), None);
+        assert_eq!(Policy::DEFAULT.warning(MINUTE, true), None);
     }
 }

@@ -1,27 +1,29 @@
-//! One run of a job: from a tick that is due to the record of how its body ended.
+//! One run of a job: from a tick that is due, or the wish of a person, to the record of how its body ended.
+
+mod report;
 
 use std::any::Any;
 use std::future::{pending, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use std::task::Poll;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
-use leader_core::__private::{Entry, Hold};
-use leader_core::Term;
-use leader_core::store::{RunEnd, RunOutcome as Ending};
+use leader_core::__private::{ByHand, Entry, Hold};
+use leader_core::Lease;
 use tokio::sync::oneshot;
 use tracing::{Instrument, Span};
 
-use crate::bodies::Begun;
+use self::report::{Report, Step};
+use crate::by_hand::{Asked, Denied};
 use crate::engine::Engine;
 use crate::job::{Body, Membership};
 use crate::live_job::LiveJob;
-use crate::orders::{Order, Tell};
+use crate::orders::Order;
 use crate::registration::{BoxFuture, Context, Outcome};
 use crate::status::{LastRun, RunOutcome};
-use crate::tick::{Tick, instant};
+use crate::tick::{Tick, unix_seconds};
 
 /// A tick that is to be run.
 pub(crate) struct Run {
@@ -29,24 +31,41 @@ pub(crate) struct Run {
     job: Arc<LiveJob>,
     tick: Tick,
     origin: Origin,
+    /// Who asked for it by hand; `None` for a tick's run.
+    asked: Option<Asked>,
+    /// How it went, once it has ended.
+    went: Option<LastRun>,
+    /// Keeps others from running the job beside a run by hand.
+    alone: Option<ByHand>,
 }
 
-/// Where a tick comes from.
+/// Where a run comes from.
 enum Origin {
     /// This instance's own timetable: each instance runs it. While it lives, no other run of the job is made.
     Own,
-    /// A claim in the ledger.
-    Claim(Claim),
+    /// The job's course: a claim in the ledger, or a run by hand.
+    Course(Permission),
 }
 
-struct Claim {
+/// What the course permits.
+struct Permission {
+    /// What the course knows the run by.
     nonce: u128,
-    /// From the gate, which was asked before the claim was.
+    /// From the gate, which was asked before the course was.
     entry: Option<Entry>,
-    /// Resolves when another instance may run the job.
-    cut: Option<oneshot::Receiver<()>>,
+    ends: Ends,
     /// Whether the course was told how it ended.
     told: bool,
+}
+
+/// When a run has to end before its body does, because another instance may run the job.
+enum Ends {
+    /// The course says so.
+    Told(oneshot::Receiver<()>),
+    /// With its lease.
+    WithLease,
+    /// Never.
+    Freely,
 }
 
 /// What had to say yes before the body began.
@@ -62,13 +81,14 @@ struct Start {
     permit: Permit,
     context: Context,
     span: Span,
+    step: Step,
     report: Report,
 }
 
 impl Run {
     /// Of a job that each instance runs, and that was marked as busy.
-    pub(crate) fn own(engine: Arc<Engine>, job: Arc<LiveJob>, tick: Tick) -> Self {
-        Self { engine, job, tick, origin: Origin::Own }
+    pub(crate) fn own(engine: Arc<Engine>, job: Arc<LiveJob>, tick: Tick, asked: Option<Asked>) -> Self {
+        Self { engine, job, tick, origin: Origin::Own, asked, went: None, alone: None }
     }
 
     /// Of a tick that was claimed by this nonce.
@@ -81,8 +101,24 @@ impl Run {
         cut: oneshot::Receiver<()>,
     ) -> Self {
         job.record().busy += 1;
-        let claim = Claim { nonce, entry, cut: Some(cut), told: false };
-        Self { engine, job, tick, origin: Origin::Claim(claim) }
+        let permission = Permission { nonce, entry, ends: Ends::Told(cut), told: false };
+        Self { engine, job, tick, origin: Origin::Course(permission), asked: None, went: None, alone: None }
+    }
+
+    /// By hand, of a job that runs where its group is led.
+    pub(crate) fn by_hand(
+        engine: Arc<Engine>,
+        job: Arc<LiveJob>,
+        nonce: u128,
+        entry: Entry,
+        alone: Option<ByHand>,
+        asked: Asked,
+    ) -> Self {
+        job.record().busy += 1;
+        let ends = if alone.is_some() { Ends::WithLease } else { Ends::Freely };
+        let permission = Permission { nonce, entry: Some(entry), ends, told: false };
+        let tick = Tick::at(SystemTime::now()).by_hand();
+        Self { engine, job, tick, origin: Origin::Course(permission), asked: Some(asked), went: None, alone }
     }
 
     /// Runs the body, on the current runtime.
@@ -96,22 +132,24 @@ impl Run {
     async fn in_task(mut self, start: Arc<dyn Fn(Context) -> BoxFuture<'static, Outcome> + Send + Sync>) {
         let engine = Arc::clone(&self.engine);
         let job = Arc::clone(&self.job);
-        let cut = self.take_cut();
-        let Some(Start { permit, context, span, mut report }) = self.begin() else { return };
-        let body = caught(async move { start(context).await }).instrument(span);
+        let ends = self.take_ends();
+        let Some(Start { permit, context, span, step, mut report }) = self.begin() else { return };
+        let lease = permit.lease();
+        let every_step = matches!(ends, Ends::WithLease);
+        let body = stepping(step, every_step, caught(async move { start(context).await }).instrument(span));
         let body: BoxFuture<'_, _> = if engine.scoped { Box::pin(engine.elector.scope(body)) } else { Box::pin(body) };
         let body = async {
             match permit {
-                Permit::Led(entry) if job.has_own_gate() => entry.run_claimed(body).await,
-                Permit::Led(entry) if job.cancel_on_loss => entry.run_cancellable(body).await,
-                Permit::Led(entry) => Some(entry.run(body).await),
-                Permit::Ungated(_until_it_ends) => Some(body.await),
+                Permit::Led(entry) if job.has_own_gate() => entry.run_claimed(body).await.flatten(),
+                Permit::Led(entry) if job.cancel_on_loss => entry.run_cancellable(body).await.flatten(),
+                Permit::Led(entry) => entry.run(body).await,
+                Permit::Ungated(_until_it_ends) => body.await,
             }
         };
         report.outcome = tokio::select! {
             biased;
             // First: another instance may run the job already.
-            () = cut => RunOutcome::Cancelled,
+            () = ends.reached(lease) => RunOutcome::Cancelled,
             ended = body => outcome(ended),
             () = timeout(job.policy.timeout) => RunOutcome::TimedOut,
         };
@@ -121,44 +159,44 @@ impl Run {
     fn on_thread(self, call: &(dyn Fn(Context) -> Outcome + Send + Sync)) {
         let engine = Arc::clone(&self.engine);
         let job = Arc::clone(&self.job);
-        let Some(Start { permit, context, span, mut report }) = self.begin() else { return };
+        let Some(Start { permit, context, span, step, mut report }) = self.begin() else { return };
         let scope = engine.scoped.then(|| engine.elector.enter());
-        let body =
-            || span.in_scope(|| catch_unwind(AssertUnwindSafe(|| call(context))).map_err(|p| message(p.as_ref())));
-        report.outcome = outcome(Some(match permit {
+        let body = || {
+            let call = || span.in_scope(|| catch_unwind(AssertUnwindSafe(|| call(context))));
+            step.begins().then(|| call().map_err(|p| message(p.as_ref())))
+        };
+        report.outcome = outcome(match permit {
             Permit::Led(entry) if job.has_own_gate() => entry.run_sync_claimed(body),
             Permit::Led(entry) => entry.run_sync(body),
             Permit::Ungated(_until_it_ends) => body(),
-        }));
+        });
         drop(scope);
         report.tell_from_thread();
     }
 
-    fn take_cut(&mut self) -> impl Future<Output = ()> + use<> {
-        let cut = match &mut self.origin {
-            Origin::Own => None,
-            Origin::Claim(claim) => claim.cut.take(),
-        };
-        async move {
-            let Some(cut) = cut else { return pending().await };
-            // Without a sender it will not be cut any more.
-            if cut.await.is_err() {
-                pending().await
-            }
+    fn take_ends(&mut self) -> Ends {
+        match &mut self.origin {
+            Origin::Own => Ends::Freely,
+            Origin::Course(permission) => std::mem::replace(&mut permission.ends, Ends::Freely),
         }
     }
 
-    /// All that has to say yes to the tick is asked here, as the last thing before the body: what was true when it was
+    /// All that has to say yes to the run is asked here, as the last thing but one before the body: what was true when it was
     /// spawned may be over by now. Each yes also registers the body with whoever waits for its end.
     fn begin(mut self) -> Option<Start> {
         let engine = Arc::clone(&self.engine);
         let job = Arc::clone(&self.job);
         let begun = engine.bodies.begin(&job)?;
         let mut held: Option<Hold> = None;
+        let began_at = SystemTime::now();
+        if self.tick.is_manual() {
+            // It may have waited for a thread.
+            self.tick = Tick::at(began_at).by_hand();
+        }
         let (permit, tick) = match &mut self.origin {
-            Origin::Claim(claim) => {
-                claim.entry.as_ref().filter(|entry| entry.lease().is_held())?;
-                let entry = claim.entry.take()?;
+            Origin::Course(permission) => {
+                permission.entry.as_ref().filter(|entry| entry.lease().is_held())?;
+                let entry = permission.entry.take()?;
                 held = Some(entry.hold());
                 entry.set_cancellable(job.cancel_on_loss && matches!(job.body, Body::Async(_)));
                 let tick = self.tick.clone().with_lease(entry.lease().clone());
@@ -166,34 +204,65 @@ impl Run {
             }
             Origin::Own => (Permit::Ungated(Box::new(engine.elector.__begin_ungated(&job.name)?)), self.tick.clone()),
         };
-        job.record().runs += 1;
-        let term = tick.lease().map(leader_core::Lease::term);
+        let term = tick.lease().map(Lease::term);
         let span = tracing::info_span!(
             target: "leader", "leader.cron.tick",
-            job = %job.name, tick = tick.unix_seconds(), group = job.group_name(), term = term.map(Term::get)
+            job = %job.name, tick = unix_seconds(tick.intended()), group = job.group_name(), term = term.map(leader_core::Term::get)
         );
+        let step = Step::new(Arc::clone(&job), permit.lease());
         let context = Context::new(Arc::clone(&engine.data), tick);
-        let (began, began_at) = (Instant::now(), SystemTime::now());
-        let outcome = RunOutcome::Cancelled;
-        let report = Report { term, began, began_at, outcome, run: self, held, _begun: begun };
-        Some(Start { permit, context, span, report })
+        let report = Report::new(self, began_at, term, step.clone(), held, begun);
+        Some(Start { permit, context, span, step, report })
     }
 
     /// The body never began: the tick is due again.
-    fn refuse(&mut self) {
-        if let Origin::Claim(claim) = &mut self.origin
-            && !std::mem::replace(&mut claim.told, true)
+    fn refuse(&mut self, held: Option<Hold>) {
+        if let Origin::Course(permission) = &mut self.origin
+            && !std::mem::replace(&mut permission.told, true)
         {
-            let held = claim.entry.as_ref().map(Entry::hold);
-            self.engine.order(Order::Refused { job: self.job.id, nonce: claim.nonce, held });
+            let held = held.or_else(|| permission.entry.as_ref().map(Entry::hold));
+            self.engine.order(Order::Refused { job: self.job.id, nonce: permission.nonce, held });
+        }
+    }
+}
+
+impl Permit {
+    fn lease(&self) -> Option<Lease> {
+        match self {
+            Self::Led(entry) => Some(entry.lease().clone()),
+            Self::Ungated(_) => None,
+        }
+    }
+}
+
+impl Ends {
+    async fn reached(self, lease: Option<Lease>) {
+        match (self, lease) {
+            (Self::Told(cut), _) => {
+                // Without a sender it will not be cut any more.
+                if cut.await.is_err() {
+                    pending().await
+                }
+            }
+            (Self::WithLease, Some(lease)) => lease.lost().await,
+            (Self::WithLease, None) | (Self::Freely, _) => pending().await,
         }
     }
 }
 
 impl Drop for Run {
     fn drop(&mut self) {
-        self.refuse();
+        self.refuse(None);
         self.job.record().busy -= 1;
+        self.alone = None;
+        // Last: who is told may ask for another run at once.
+        if let Some(asked) = self.asked.take() {
+            // A job without a group needs no lease.
+            let stopped = self.engine.bodies.is_closed() || self.job.group.is_none();
+            let denied = || if stopped { Denied::Stopped } else { Denied::NotLeading };
+            // Who asked may have gone.
+            let _ = asked.send(self.went.take().ok_or_else(denied));
+        }
     }
 }
 
@@ -201,104 +270,6 @@ impl LiveJob {
     /// The function asks the group's gate itself.
     fn has_own_gate(&self) -> bool {
         matches!(self.membership, Membership::Declared(_))
-    }
-}
-
-/// Written when it is dropped, so that also a body that its runtime drops half-way leaves a record. The fields after `run`
-/// are dropped after it: who waits for the end of the body finds the job free.
-struct Report {
-    term: Option<Term>,
-    began: Instant,
-    began_at: SystemTime,
-    outcome: RunOutcome,
-    run: Run,
-    /// Keeps the lease from being given back before the ledger knows of the end.
-    held: Option<Hold>,
-    _begun: Begun,
-}
-
-impl Report {
-    /// Tells the course how the run ended. Resolves when the ledger knows; without an answer in the time of some calls, it is
-    /// told in the background.
-    async fn tell(&mut self) {
-        let (tell, told) = oneshot::channel();
-        if self.end(Tell::Task(tell)) {
-            // In time, or not: the course goes on telling it.
-            let _ = tokio::time::timeout(self.patience(), told).await;
-        }
-    }
-
-    /// The same on a thread that may block; the runtime may be about to end.
-    fn tell_from_thread(&mut self) {
-        let (tell, told) = mpsc::channel();
-        if self.end(Tell::Thread(tell)) {
-            // As above.
-            let _ = told.recv_timeout(self.patience());
-        }
-    }
-
-    fn patience(&self) -> Duration {
-        let (_, _, operation_timeout) = self.run.engine.elector.__timing();
-        3 * operation_timeout
-    }
-
-    /// Whether there was something to tell that had not been told.
-    fn end(&mut self, tell: Tell) -> bool {
-        // What is left is for the ledger alone.
-        self.held.iter().for_each(Hold::set_cancellable);
-        let Origin::Claim(claim) = &mut self.run.origin else { return false };
-        if std::mem::replace(&mut claim.told, true) {
-            return false;
-        }
-        let since = self.began_at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let (outcome, message) = match &self.outcome {
-            RunOutcome::Ok => (Ending::Succeeded, ""),
-            RunOutcome::Failed(error) => (Ending::Failed, error.as_str()),
-            RunOutcome::Panicked(panic) => (Ending::Panicked, panic.as_str()),
-            RunOutcome::Cancelled => (Ending::Cancelled, ""),
-            RunOutcome::TimedOut => (Ending::TimedOut, ""),
-        };
-        let end = RunEnd {
-            outcome,
-            message: message.to_owned(),
-            began_us: u64::try_from(since.as_micros()).unwrap_or(u64::MAX),
-            took: self.began.elapsed(),
-        };
-        let cut = matches!(self.outcome, RunOutcome::Cancelled);
-        let (job, nonce) = (self.run.job.id, claim.nonce);
-        self.run.engine.order(Order::Ended { job, nonce, end, cut, tell });
-        true
-    }
-}
-
-impl Drop for Report {
-    fn drop(&mut self) {
-        self.end(Tell::Nobody);
-        let (job, duration) = (&*self.run.job, self.began.elapsed());
-        let tick = self.run.tick.unix_seconds();
-        let (name, group, term) = (&*job.name, job.group_name(), self.term.map(Term::get));
-        match &self.outcome {
-            RunOutcome::Ok => {
-                tracing::debug!(target: "leader", job = name, tick, group, term, ?duration, "job {name} has run");
-            }
-            RunOutcome::Failed(error) => {
-                tracing::error!(target: "leader", job = name, tick, group, term, "job {name} failed: {error}");
-            }
-            RunOutcome::Panicked(panic) => {
-                tracing::error!(target: "leader", job = name, tick, group, term, "job {name} panicked: {panic}");
-            }
-            RunOutcome::Cancelled => {
-                tracing::warn!(target: "leader", job = name, tick, group, term, "a run of job {name} was cancelled");
-            }
-            RunOutcome::TimedOut => {
-                tracing::error!(
-                    target: "leader", job = name, tick, group, term,
-                    "a run of job {name} took longer than it may ({:?}), and was cut", job.policy.timeout.unwrap_or_default()
-                );
-            }
-        }
-        let outcome = std::mem::replace(&mut self.outcome, RunOutcome::Ok);
-        job.record().ended(LastRun { tick: instant(tick), term: self.term, outcome, duration });
     }
 }
 
@@ -318,6 +289,18 @@ fn outcome(ended: Option<Result<Outcome, String>>) -> RunOutcome {
         Some(Err(panic)) => RunOutcome::Panicked(panic),
         None => RunOutcome::Cancelled,
     }
+}
+
+/// The body, whose first step is taken only if the lease is held then; if `every_step`, so is each. `None`: one was not.
+async fn stepping<F: Future>(step: Step, every_step: bool, body: F) -> Option<F::Output> {
+    let mut body = pin!(body);
+    poll_fn(|cx| {
+        if !step.goes_on(every_step) {
+            return Poll::Ready(None);
+        }
+        body.as_mut().poll(cx).map(Some)
+    })
+    .await
 }
 
 /// The future, with its panic as an error. State that a panic leaves broken is the job's own: a run shares nothing with the

@@ -50,7 +50,7 @@ impl Running {
         let elector = &self.engine.elector;
         let now = unix_seconds(SystemTime::now());
         let jobs = [job];
-        let mut schedules = check(&jobs, elector, &self.engine.data, now, Vec::new())?;
+        let mut schedules = check(&jobs, elector, &self.engine.data, now, &self.engine.jobs(), Vec::new())?;
         let mut claims = self.claims();
         let claims = claims.as_mut().ok_or(CronError::ElectorEnded)?;
         let names = vec![Arc::from(jobs[0].name.as_str())];

@@ -4,6 +4,7 @@ use std::any::type_name;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
+use leader_core::store::JobName;
 use leader_core::{Elector, GroupName, NotReady};
 
 use crate::checks::{already_scheduled, check};
@@ -95,7 +96,7 @@ impl Scheduler {
         jobs.sort_by(|a, b| a.name.cmp(&b.name));
         let start = SystemTime::now();
         let now = unix_seconds(start);
-        let schedules = check(&jobs, &elector, &data, now, problems)?;
+        let schedules = check(&jobs, &elector, &data, now, &[], problems)?;
         let names = jobs.iter().map(|job| Arc::from(job.name.as_str())).collect();
         let claim = elector.__claim_jobs(names).map_err(|taken| already_scheduled(&jobs, &taken))?;
 
@@ -117,10 +118,12 @@ pub(crate) fn live(id: usize, job: Job, schedule: Schedule) -> LiveJob {
     LiveJob {
         id,
         name: job.name.into(),
+        place: job.place,
         schedule,
         policy: job.policy,
         group: job.membership.group().and_then(|group| GroupName::new(group).ok()),
         membership: job.membership,
+        renamed_from: job.renamed_from.and_then(|name| JobName::new(name).ok()),
         cancel_on_loss: job.cancel_on_loss,
         body: job.body,
         record: Mutex::new(Record::default()),

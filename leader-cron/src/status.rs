@@ -56,6 +56,8 @@ pub struct LastRun {
     pub outcome: RunOutcome,
     /// How long it took.
     pub duration: Duration,
+    /// It was run by hand, and consumed no tick: see [`Running::trigger`](crate::Running::trigger).
+    pub manual: bool,
 }
 
 /// How a run ended.
@@ -132,7 +134,8 @@ mod tests {
     fn a_status_is_serialized_with_ticks_in_unix_seconds() {
         let instant = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
         let outcome = RunOutcome::Failed("no paper".to_owned());
-        let last_run = LastRun { tick: instant(60), term: Some(Term::new(7)), outcome, duration: Duration::ZERO };
+        let last_run =
+            LastRun { tick: instant(60), term: Some(Term::new(7)), outcome, duration: Duration::ZERO, manual: false };
         let status = JobStatus {
             name: "report".to_owned(),
             schedule: "@hourly".to_owned(),

@@ -29,6 +29,7 @@ pub struct Tick {
     unix_seconds: i64,
     attempt: u32,
     missed: u64,
+    manual: bool,
     lease: Option<Lease>,
 }
 
@@ -40,7 +41,7 @@ impl Tick {
     }
 
     pub(crate) fn of(unix_seconds: i64) -> Self {
-        Self { unix_seconds, attempt: 1, missed: 0, lease: None }
+        Self { unix_seconds, attempt: 1, missed: 0, manual: false, lease: None }
     }
 
     /// The same tick, run for the `attempt`th time.
@@ -59,6 +60,12 @@ impl Tick {
     #[must_use]
     pub fn with_lease(self, lease: Lease) -> Self {
         Self { lease: Some(lease), ..self }
+    }
+
+    /// The same, of a run by hand.
+    #[must_use]
+    pub fn by_hand(self) -> Self {
+        Self { manual: true, ..self }
     }
 
     /// The intended time in seconds since 1970-01-01 00:00 UTC.
@@ -84,6 +91,13 @@ impl Tick {
     #[must_use]
     pub fn missed(&self) -> u64 {
         self.missed
+    }
+
+    /// Whether the run is one [by hand](crate::Running::trigger): the time is then the second in which it began, which the
+    /// schedule need not name, and no tick is consumed.
+    #[must_use]
+    pub fn is_manual(&self) -> bool {
+        self.manual
     }
 
     /// The lease that the run is under; `None` for a job of no group. Its [term](Lease::term) is the fencing token.

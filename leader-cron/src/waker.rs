@@ -112,6 +112,7 @@ impl Waker {
                     self.timetable.ring(job, unix_seconds(now));
                 }
             }
+            Order::Trigger { job, asked } => self.courses.trigger(job, asked),
             Order::Look => self.courses.look(),
         }
     }

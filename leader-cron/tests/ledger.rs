@@ -83,7 +83,7 @@ async fn a_history_and_an_explanation_tell_where_a_tick_ran() {
     assert!(claimed, "{history:?}");
     let why = jobs.explain("work", tick.intended()).await.unwrap();
     assert!(
-        matches!(&why, Explanation::Ran { instance, attempt: 1, end: Some(_) } if instance == elector.instance_id()),
+        matches!(&why, Explanation::Ran { instance, attempt: 1, end: Some(_), .. } if instance == elector.instance_id()),
         "{why:?}"
     );
     let ticks = jobs.next_ticks("work", 3).unwrap();

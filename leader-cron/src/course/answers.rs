@@ -9,10 +9,12 @@ use super::{CORRUPT, Claimed, Course, Kind, LOOK, Lead, Notice, Outstanding, Run
 use crate::plan::{Gap, Reason};
 
 /// So long is waited at most before a busy job is asked for again, and a clock that is behind.
-const BUSY: Duration = Duration::from_millis(500);
+pub(super) const BUSY: Duration = Duration::from_millis(500);
 const EARLY: Duration = Duration::from_secs(30);
 /// After a claim that the store does not believe the lease of.
 const FENCED: Duration = Duration::from_millis(250);
+/// A record that is further ahead of the store's clock is no tick that was claimed a moment ago, before a small step.
+const AHEAD: i64 = 60;
 
 impl Course {
     /// The ledger answered a request.
@@ -22,11 +24,12 @@ impl Course {
         let second = i64::try_from(answer.now_us / 1_000_000).unwrap_or(i64::MAX);
         if let TickReply::Corrupt { field } = answer.reply {
             notices.push(Notice::Corrupt(field));
+            self.give_up_by_hand();
             match sent.kind {
                 // Nothing was claimed, and nothing can be given back.
                 Kind::Claim => self.claim = None,
-                Kind::Debt(nonce) => self.debts.retain(|debt| debt.nonce != nonce),
-                Kind::Register | Kind::Load | Kind::Keep(_) => {}
+                Kind::Debt(number) => self.debts.forget(number),
+                Kind::Register | Kind::Load | Kind::LoadOld | Kind::LoadByHand(_) | Kind::Keep(_) => {}
             }
             self.retry_at = now.saturating_add(CORRUPT);
             return;
@@ -39,23 +42,20 @@ impl Course {
                     self.read(now, second, &sent, record, notices);
                 }
             }
-            Kind::Load => match &answer.reply {
-                TickReply::Loaded(record) => self.read(now, second, &sent, record, notices),
+            Kind::Load | Kind::LoadByHand(_) => match &answer.reply {
+                TickReply::Loaded(record) => {
+                    self.read(now, second, &sent, record, notices);
+                    if let Kind::LoadByHand(nonce) = sent.kind {
+                        self.decide_by_hand(answer.now_us, &sent, nonce, record, notices);
+                    }
+                }
                 // Of a store that has forgotten it.
-                _ => self.registered = false,
+                _ => self.register_again(),
             },
+            Kind::LoadOld => self.read_old(now, &sent, &answer.reply),
             Kind::Claim => self.claimed(now, &sent, &answer.reply, notices),
             Kind::Keep(nonce) => self.kept(&sent, nonce, answer.reply == TickReply::Kept, notices),
-            Kind::Debt(nonce) => {
-                let Some(place) = self.debts.iter().position(|debt| debt.nonce == nonce) else { return };
-                let Some(debt) = self.debts.remove(place) else { return };
-                match answer.reply {
-                    // Due again.
-                    TickReply::Returned => self.take = self.take.or(Some(debt.tick)),
-                    TickReply::Superseded { tick } => notices.push(Notice::Superseded(tick)),
-                    _ => {}
-                }
-            }
+            Kind::Debt(number) => self.told(number, &answer.reply, notices),
         }
     }
 
@@ -70,6 +70,9 @@ impl Course {
     ) {
         // One that was read before the lease was won may lack what others claimed since.
         let Some(term) = self.term().filter(|term| sent.term == Some(*term)) else { return };
+        if matches!(self.lead, Lead::LoadingOld(_)) {
+            return;
+        }
         self.lead = Lead::Led(term);
         self.look_at = now.saturating_add(LOOK);
         if record.since > self.last && self.last > 0 {
@@ -77,6 +80,7 @@ impl Course {
             self.forgotten(record.last, notices);
         }
         self.last = self.last.max(record.last);
+        self.look_ahead(second, notices);
         if !self.vouches {
             self.believe_up_to(record.floor, notices);
             // A store that has forgotten nothing is believed from now on.
@@ -120,9 +124,20 @@ impl Course {
         }
     }
 
-    fn forgotten(&self, until: i64, notices: &mut Vec<Notice>) {
-        let gap = self.planner().between(self.last.max(self.floor), until, Reason::Forgotten);
-        notices.extend(gap.map(Notice::Missed));
+    fn forgotten(&mut self, until: i64, notices: &mut Vec<Notice>) {
+        if let Some(gap) = self.planner().between(self.last.max(self.floor), until, Reason::Forgotten) {
+            self.pass_over(gap, notices);
+        }
+    }
+
+    /// Tells, once, of a record that the store's clock has yet to reach: that was set back, or was ahead when it was written.
+    fn look_ahead(&mut self, second: i64, notices: &mut Vec<Notice>) {
+        let by = self.last.saturating_sub(second);
+        if by <= AHEAD {
+            self.ahead = false;
+        } else if !std::mem::replace(&mut self.ahead, true) {
+            notices.push(Notice::Ahead { last: self.last, by: Duration::from_secs(by.unsigned_abs()) });
+        }
     }
 
     fn claimed(&mut self, now: BootInstant, sent: &Outstanding, reply: &TickReply, notices: &mut Vec<Notice>) {
@@ -149,6 +164,7 @@ impl Course {
                         took: Duration::ZERO,
                     };
                     self.owe_end(claim.nonce, tick, end);
+                    self.owe_missed(Gap { from: tick, count: 1, reason: Reason::TooOld });
                     notices.push(Notice::Superseded(tick));
                 } else if self.lead == Lead::No {
                     self.give_back(claim.nonce, tick, false, settled_at);
@@ -163,6 +179,9 @@ impl Course {
                         settled_at,
                     });
                     notices.push(Notice::Run(Claimed { tick, attempt, nonce: claim.nonce, missed: claim.missed }));
+                    if self.is_exclusive() {
+                        self.overtaken_by_hand(notices);
+                    }
                 }
             }
             // Not executed this time; an earlier time, perhaps.
@@ -193,7 +212,7 @@ impl Course {
                 notices.push(Notice::GaveUp { tick, attempts });
             }
             TickReply::Paused(ref pause) => self.paused = Some(pause.until),
-            TickReply::Unknown => self.registered = false,
+            TickReply::Unknown => self.register_again(),
             _ => {}
         }
     }

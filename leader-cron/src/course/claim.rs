@@ -40,7 +40,7 @@ impl Course {
     ) -> Result<TickOp, Option<BootInstant>> {
         let store_now = clock.micros(now);
         if self.claim.is_none() {
-            if self.is_exclusive() && !self.runs.is_empty() {
+            if self.is_exclusive() && !(self.runs.is_empty() && self.by_hand.is_empty()) {
                 return Err(None);
             }
             if now < self.claim_at {
@@ -77,7 +77,7 @@ impl Course {
             schedule: self.text.clone(),
             missed,
             vouch: self.vouches,
-            renamed_from: None,
+            renamed_from: self.renamed_from.as_ref().map(|old| old.name.clone()),
         })))
     }
 
@@ -133,8 +133,9 @@ impl Course {
     pub(super) fn pause_ends(&mut self, end: i64, notices: &mut Vec<Notice>) {
         let end = end - 1;
         self.paused = None;
-        let gap = self.planner().between(self.last.max(self.floor), end, Reason::Paused);
-        notices.extend(gap.map(Notice::Missed));
+        if let Some(gap) = self.planner().between(self.last.max(self.floor), end, Reason::Paused) {
+            self.pass_over(gap, notices);
+        }
         self.floor = self.floor.max(end);
     }
 

@@ -1,16 +1,20 @@
 //! One course under scripted answers: each promise by itself.
 
+mod by_hand;
 mod memory;
+mod renamed;
 #[cfg(feature = "tokio-cron-scheduler")]
 mod rings;
 mod unsure;
 
-use leader_core::store::{JobRecord, OpenRun, ReturnedTick, RunOutcome, TickAnswer, TickClaim, TickReply};
+use leader_core::store::{
+    HistoryEvent, JobName, JobRecord, OpenRun, ReturnedTick, RunOutcome, TickAnswer, TickClaim, TickReply,
+};
 use leader_core::{Candidate, Incarnation, InstanceId};
 
 use super::*;
-use crate::plan::Reason;
-use crate::policy::Missed;
+use crate::plan::{Gap, Reason};
+use crate::policy::{Missed, Overlap};
 
 /// A round hour.
 const START: i64 = 1_800_000_000;
@@ -83,7 +87,7 @@ impl Bench {
 
     fn claims(&mut self) -> (u64, TickClaim) {
         match self.sent() {
-            Request { no, op: TickOp::Claim(claim) } => (no, *claim),
+            Request { no, op: TickOp::Claim(claim), .. } => (no, *claim),
             other => panic!("no claim: {other:?}"),
         }
     }
@@ -108,6 +112,14 @@ impl Bench {
         self.pass(100);
     }
 
+    /// The history is told of ticks that are not run.
+    fn notes(&mut self, gap: &Gap) {
+        let note = self.sent();
+        let TickOp::Note(HistoryEvent::Missed(missed)) = &note.op else { panic!("no note: {note:?}") };
+        assert_eq!((missed.from, missed.count, missed.reason.clone()), (gap.from, gap.count, gap.reason.to_string()));
+        self.answer(note.no, TickReply::Noted);
+    }
+
     /// Claims the tick that is due, and begins to run it.
     fn runs(&mut self) -> Claimed {
         let (no, claim) = self.claims();
@@ -129,6 +141,19 @@ fn record() -> JobRecord {
         unended: Vec::new(),
         returned: Vec::new(),
         paused: None,
+    }
+}
+
+/// A run of another instance, a minute old.
+fn open(left: Duration) -> OpenRun {
+    OpenRun {
+        tick: START,
+        attempt: 1,
+        nonce: 77,
+        began_us: (START as u64 - 60) * 1_000_000,
+        left,
+        term: Term::new(1),
+        holder: Candidate { id: InstanceId::new("a").unwrap(), incarnation: Incarnation::from_u128(1) },
     }
 }
 
@@ -211,6 +236,7 @@ fn what_a_pause_swallows_is_told_when_it_ends() {
     bench.answer(look.no, TickReply::Loaded(record()));
     let gap = Gap { from: START + 60, count: 2, reason: Reason::Paused };
     assert_eq!(bench.notices, [Notice::Missed(gap)]);
+    bench.notes(&gap);
     bench.pass(30_000);
     let look = bench.sent();
     bench.answer(look.no, TickReply::Loaded(record()));
@@ -231,7 +257,10 @@ fn a_tick_that_was_given_back_is_put_away_once_it_is_older_than_the_job_runs() {
         let told = bench.notices.pop();
         if old {
             assert_eq!(told, Some(Notice::Superseded(START + 60)), "{missed:?}, {later} s");
-            assert!(matches!(bench.sent().op, TickOp::End { .. }));
+            let end = bench.sent();
+            assert!(matches!(end.op, TickOp::End { .. }));
+            bench.answer(end.no, TickReply::Ended);
+            bench.notes(&Gap { from: START + 60, count: 1, reason: Reason::TooOld });
         } else {
             assert!(matches!(told, Some(Notice::Run(_))), "{missed:?}, {later} s: {told:?}");
         }
@@ -249,16 +278,52 @@ fn at_least_once_an_own_run_is_not_taken_for_one_that_died() {
     bench.course.unled();
     bench.lead(2);
     let load = bench.sent();
-    let holder = Candidate { id: InstanceId::new("a").unwrap(), incarnation: Incarnation::from_u128(1) };
-    let open = OpenRun {
-        tick: claimed.tick,
-        attempt: 1,
-        nonce: claimed.nonce,
-        began_us: 0,
-        left: Duration::ZERO,
-        term: Term::new(1),
-        holder,
-    };
+    let open = OpenRun { tick: claimed.tick, nonce: claimed.nonce, ..open(Duration::ZERO) };
     bench.answer(load.no, TickReply::Loaded(JobRecord { last: claimed.tick, open: Some(open), ..record() }));
     assert!(bench.waits() > Duration::ZERO);
+}
+
+#[test]
+fn a_give_back_that_comes_too_late_is_told_to_the_history() {
+    let mut bench = Bench::leading(Policy::DEFAULT);
+    bench.pass(60_000);
+    let look = bench.sent();
+    bench.answer(look.no, TickReply::Loaded(record()));
+    let claimed = bench.runs();
+    bench.course.refused(claimed.nonce);
+    let back = bench.sent();
+    assert!(matches!(back.op, TickOp::GiveBack { begun: false, .. }), "{back:?}");
+    bench.answer(back.no, TickReply::Superseded { tick: claimed.tick });
+    assert_eq!(bench.notices, [Notice::Superseded(claimed.tick)]);
+    assert!(bench.course.is_settled(claimed.nonce), "who waits for the run does not wait for the history");
+    bench.notes(&Gap { from: claimed.tick, count: 1, reason: Reason::Coalesced });
+}
+
+#[test]
+fn a_record_that_is_ahead_of_the_stores_clock_is_told_of_once() {
+    let mut bench = Bench::leading(all());
+    for (passes, last, told) in [(30, 300, true), (30, 300, false), (200, 300, false), (30, 3_600, true)] {
+        bench.pass(passes * 1_000);
+        let look = bench.sent();
+        bench.answer(look.no, TickReply::Loaded(JobRecord { last: START + last, ..record() }));
+        let notices = std::mem::take(&mut bench.notices);
+        assert_eq!(matches!(notices.as_slice(), [Notice::Ahead { .. }]), told, "{last}: {notices:?}");
+        assert!(told || notices.is_empty(), "{notices:?}");
+    }
+}
+
+#[test]
+fn a_line_of_the_history_that_is_refused_holds_up_no_tick() {
+    let mut bench = Bench::leading(all());
+    bench.pass(60_000);
+    let look = bench.sent();
+    let pause = leader_core::store::Pause { until: START + 61, note: String::new() };
+    bench.answer(look.no, TickReply::Loaded(JobRecord { paused: Some(pause), ..record() }));
+    bench.pass(60_000);
+    let look = bench.sent();
+    bench.answer(look.no, TickReply::Loaded(record()));
+    let note = bench.sent();
+    assert!(matches!(note.op, TickOp::Note(_)), "{note:?}");
+    assert!(!bench.course.failed(bench.now, note.no, Failure::Permanent));
+    assert_eq!(bench.claims().1.tick, START + 120);
 }

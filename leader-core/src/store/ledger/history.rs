@@ -1,5 +1,7 @@
 //! What has become of a job's ticks, as the ledger keeps it: the last of its entries, each a line of text.
 
+mod people;
+
 use std::time::Duration;
 
 use super::{Missed, cut, second};

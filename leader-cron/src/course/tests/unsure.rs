@@ -50,7 +50,7 @@ fn a_claim_that_may_have_been_executed_is_given_back_before_another_is_made() {
         // An earlier request may be under way: it would claim what was given back.
         match bench.poll() {
             Poll::Wait(at) => assert_eq!(at.saturating_since(bench.now), Duration::from_millis(SETTLED), "{reply:?}"),
-            Poll::Send(Request { no, op: TickOp::Load | TickOp::Register { .. } }) => {
+            Poll::Send(Request { no, op: TickOp::Load | TickOp::Register { .. }, .. }) => {
                 let told = JobRecord { last: START + 60, ..record() };
                 bench.answer(no, TickReply::Loaded(told));
             }
