@@ -113,6 +113,8 @@ pub struct Course {
     last: i64,
     /// No tick up to this one is run.
     floor: i64,
+    /// No tick up to this one is told to be too old again.
+    told_old: i64,
     /// Until when the job is paused.
     paused: Option<i64>,
     claim: Option<Claim>,
@@ -154,6 +156,7 @@ impl Course {
             registered: false,
             last: 0,
             floor: 0,
+            told_old: 0,
             paused: None,
             claim: None,
             take: None,

@@ -282,6 +282,7 @@ impl Job {
             membership: declared.map_or(Membership::None, |group| Membership::Declared(group.to_owned())),
             needs: job.needs,
             policy: job.policy,
+            renamed_from: job.renamed_from.map(str::to_owned),
             ..Self::with_body(job.name.to_owned(), schedules, Place::Function(job.site), job.run.into())
         }
     }

@@ -81,6 +81,14 @@ impl LiveJob {
                     "{count} ticks of job {job}, from {from} on, are not run: {}", gap.reason
                 );
             }
+            Notice::TooOld(gap) => {
+                let (count, from) = (gap.count, self.schedule.local_time(gap.from));
+                tracing::warn!(
+                    target: "leader", job, group,
+                    "{count} ticks of job {job}, from {from} on, came while nobody could run them, and are older by now than the \
+                     job runs (`within`); it waits for its next tick"
+                );
+            }
             Notice::Superseded(tick) => {
                 let tick = *tick;
                 tracing::warn!(

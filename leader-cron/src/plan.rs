@@ -119,6 +119,13 @@ impl Planner<'_> {
         tick <= self.oldest(now.div_euclid(MICROS))
     }
 
+    /// The ticks later than `base` that are older than what the job runs, and the second up to which they are.
+    pub(crate) fn too_old(&self, base: i64, now: i64) -> Option<(Gap, i64)> {
+        let oldest = self.oldest(now.div_euclid(MICROS));
+        let gap = if base < oldest { self.between(base, oldest, Reason::TooOld) } else { None };
+        gap.map(|gap| (gap, oldest))
+    }
+
     /// The ticks later than `base`, up to `until`.
     pub(crate) fn between(&self, base: i64, until: i64, reason: Reason) -> Option<Gap> {
         let from = self.schedule.next_after(base).filter(|first| *first <= until)?;
@@ -175,9 +182,9 @@ impl Planner<'_> {
         let from = self.schedule.next_after(base).filter(|first| *first < tick)?;
         let count = self.count(base, tick - 1, COUNTED);
         let reason = match self.policy.missed {
-            Missed::Once => Reason::Coalesced,
+            Missed::Once if self.schedule.next_after(cut) != Some(tick) => Reason::Coalesced,
             Missed::All if cut == base || from > cut => Reason::TooMany,
-            Missed::All | Missed::Skip => Reason::TooOld,
+            Missed::Once | Missed::All | Missed::Skip => Reason::TooOld,
         };
         Some(Gap { from, count, reason })
     }
@@ -271,6 +278,21 @@ mod tests {
         }
         let expected = claim(600, Some((60, 9, Reason::TooOld)));
         assert_eq!(next(EVERY_MINUTE, within(Missed::All), 0, 720), expected);
+    }
+
+    #[test]
+    fn once_tells_ticks_that_were_too_old_from_those_that_a_newer_one_replaces() {
+        let (night, within) = ("0 0 3 * * *", Duration::from_secs(600));
+        let schedule = Schedule::parse(night, None).unwrap();
+        let first = schedule.next_after(START).unwrap() - START;
+        let once = Policy { within: Some(within), ..policy(Missed::Once) };
+        // Two nights in which nobody could run it, and the third.
+        let expected = claim(first + 2 * 86_400, Some((first, 2, Reason::TooOld)));
+        assert_eq!(next(night, once, 0, first + 2 * 86_400), expected);
+        let planner = Planner { schedule: &schedule, policy: &once, seed: 7 };
+        let gap = |noon: i64| planner.too_old(START, (START + noon) * MICROS).map(|(gap, _)| gap);
+        assert_eq!(gap(first + 600), None, "it is still run");
+        assert_eq!(gap(first + 602), Some(Gap { from: START + first, count: 1, reason: Reason::TooOld }));
     }
 
     #[test]

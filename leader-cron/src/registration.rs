@@ -23,6 +23,8 @@ pub struct JobRegistration {
     pub site: Site,
     /// The data that a run asks for: without it the job must not be started.
     pub needs: &'static [DataKey],
+    /// The name that it had before.
+    pub renamed_from: Option<&'static str>,
     /// What becomes of ticks that were missed, runs that overlap, runs that die.
     pub policy: Policy,
     /// The work.

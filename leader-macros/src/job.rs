@@ -92,11 +92,13 @@ pub(crate) fn registration(
 ) -> TokenStream {
     let krate = &args.krate;
     let (name, schedules, policy) = (args.name(&function.name()), args.schedules(), args.policy());
+    let renamed_from = args.renamed_from();
     let site = function.site(krate);
     let run = if function.is_async_fn() { quote!(Async) } else { quote!(Blocking) };
     quote! {
         #krate::__private::JobRegistration {
             name: #name,
+            renamed_from: #renamed_from,
             schedules: #schedules,
             site: #site,
             needs: &[#(#needs),*],

@@ -34,6 +34,7 @@ const OPTIONS: &[(&str, &str)] = &[
     ("delivery", "delivery = \"at-most-once\""),
     ("timeout", "timeout = \"5m\""),
     ("jitter", "jitter = \"30s\""),
+    ("renamed_from", "renamed_from = \"…\""),
     ("crate", "crate = path"),
 ];
 
@@ -102,6 +103,7 @@ pub(crate) struct JobArgs {
     /// In the order in which they are written; empty if all are wrong.
     timings: Vec<Timing>,
     name: Option<LitStr>,
+    renamed_from: Option<LitStr>,
     policy: Policy,
     pub(crate) krate: TokenStream,
     /// The options that were given, but for those that each schedule has for itself.
@@ -111,7 +113,8 @@ pub(crate) struct JobArgs {
 impl JobArgs {
     /// `krate`: where `leader-cron` is, unless an option says it.
     pub(crate) fn new(krate: TokenStream) -> Self {
-        Self { timings: Vec::new(), name: None, policy: Policy::default(), krate, seen: Vec::new() }
+        let (name, renamed_from) = (None, None);
+        Self { timings: Vec::new(), name, renamed_from, policy: Policy::default(), krate, seen: Vec::new() }
     }
 
     /// Reads what stands in the parentheses of one attribute.
@@ -150,6 +153,7 @@ impl JobArgs {
             match option {
                 "tz" => zone = Some(time_zone(input)?),
                 "name" => self.name = Some(args::key_name_literal(input)?),
+                "renamed_from" => self.renamed_from = Some(args::key_name_literal(input)?),
                 "crate" => self.krate = args::crate_path(input)?,
                 other => self.policy.take(other, input)?,
             }
@@ -183,6 +187,14 @@ impl JobArgs {
     /// Its name, if the function's own is `own`.
     pub(crate) fn name(&self, own: &str) -> TokenStream {
         self.name.as_ref().map_or_else(|| own.to_token_stream(), ToTokens::to_token_stream)
+    }
+
+    /// The name that it had before, if that was given.
+    pub(crate) fn renamed_from(&self) -> TokenStream {
+        match &self.renamed_from {
+            Some(old_name) => quote!(::core::option::Option::Some(#old_name)),
+            None => quote!(::core::option::Option::None),
+        }
     }
 
     pub(crate) fn policy(&self) -> TokenStream {

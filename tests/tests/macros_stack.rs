@@ -198,7 +198,7 @@ trait Cleaner {
 impl Cleaner for Db {
     #[leader_only(group = "cleanup")]
     #[tracing::instrument(skip_all)]
-    #[every("5m")]
+    #[every("5m", renamed_from = "tidy")]
     async fn clean(&self, tick: Tick) -> Result<(), String> {
         pause().await;
         self.0.fetch_add(100_000, SeqCst);
@@ -254,6 +254,11 @@ fn a_job_and_its_group_find_each_other_in_both_orders() {
     assert_eq!(group_of("every_and_cron"), Some("cleanup"));
     assert_eq!(group_of("clean"), Some("cleanup"));
     assert_eq!(group_of("cron_sync"), None);
+}
+
+#[test]
+fn a_job_knows_the_name_that_it_had() {
+    assert_eq!(["clean", "cron_sync"].map(|function| job(function).renamed_from), [Some("tidy"), None]);
 }
 
 #[test]

@@ -164,8 +164,7 @@ impl Course {
                         took: Duration::ZERO,
                     };
                     self.owe_end(claim.nonce, tick, end);
-                    self.owe_missed(Gap { from: tick, count: 1, reason: Reason::TooOld });
-                    notices.push(Notice::Superseded(tick));
+                    self.pass_over(Gap { from: tick, count: 1, reason: Reason::TooOld }, notices);
                 } else if self.lead == Lead::No {
                     self.give_back(claim.nonce, tick, false, settled_at);
                 } else {

@@ -110,13 +110,25 @@ impl Course {
                 Some(until) => Err(Some(clock.instant_of(until))),
                 None => Ok(claim(due.tick, due.missed, false)),
             },
-            Next::At(at) => Err(Some(clock.instant_of(at.saturating_sub(slack)).max(now))),
+            Next::At(at) => {
+                self.tell_too_old(store_now, notices);
+                Err(Some(clock.instant_of(at.saturating_sub(slack)).max(now)))
+            }
             Next::Never => {
                 if !std::mem::replace(&mut self.ended, true) {
                     notices.push(Notice::Ended);
                 }
                 Err(None)
             }
+        }
+    }
+
+    /// What is older than the job runs is told at once, and not only with the next claim, which may be a day away.
+    fn tell_too_old(&mut self, store_now: i64, notices: &mut Vec<Notice>) {
+        let base = self.last.max(self.floor).max(self.told_old);
+        if let Some((gap, until)) = self.planner().too_old(base, store_now) {
+            self.told_old = until;
+            notices.push(Notice::TooOld(gap));
         }
     }
 

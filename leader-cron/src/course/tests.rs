@@ -256,15 +256,36 @@ fn a_tick_that_was_given_back_is_put_away_once_it_is_older_than_the_job_runs() {
         bench.answer(no, TickReply::Run { tick: claim.tick, attempt: 1 });
         let told = bench.notices.pop();
         if old {
-            assert_eq!(told, Some(Notice::Superseded(START + 60)), "{missed:?}, {later} s");
+            let gap = Gap { from: START + 60, count: 1, reason: Reason::TooOld };
+            assert_eq!(told, Some(Notice::Missed(gap)), "{missed:?}, {later} s");
             let end = bench.sent();
             assert!(matches!(end.op, TickOp::End { .. }));
             bench.answer(end.no, TickReply::Ended);
-            bench.notes(&Gap { from: START + 60, count: 1, reason: Reason::TooOld });
+            bench.notes(&gap);
         } else {
             assert!(matches!(told, Some(Notice::Run(_))), "{missed:?}, {later} s: {told:?}");
         }
     }
+}
+
+#[test]
+fn what_is_too_old_is_told_at_once_and_again_with_the_next_claim() {
+    let mut bench = Bench::leading(Policy { missed: Missed::Skip, ..Policy::DEFAULT });
+    bench.pass(67_000);
+    let look = bench.sent();
+    bench.answer(look.no, TickReply::Loaded(record()));
+    let gap = Gap { from: START + 60, count: 1, reason: Reason::TooOld };
+    for told in [vec![Notice::TooOld(gap)], vec![]] {
+        assert!(matches!(bench.poll(), Poll::Wait(_)));
+        assert_eq!(std::mem::take(&mut bench.notices), told);
+        bench.pass(1_000);
+    }
+    bench.pass(51_000);
+    let look = bench.sent();
+    bench.answer(look.no, TickReply::Loaded(record()));
+    let (no, claim) = bench.claims();
+    bench.answer(no, TickReply::Run { tick: claim.tick, attempt: 1 });
+    assert_eq!((claim.tick, bench.notices.first()), (START + 120, Some(&Notice::Missed(gap))));
 }
 
 #[test]

@@ -49,6 +49,9 @@ pub enum Notice {
     Cut(u128),
     /// These ticks are not run.
     Missed(Gap),
+    /// These ticks are older than what the job runs, and none is due. The claim of the next one, which may be far away, tells
+    /// of them again, for the history.
+    TooOld(Gap),
     /// This tick was given back, and a newer one has taken its place.
     Superseded(i64),
     /// This tick was begun so often, or so long ago, that it is not begun any more.

@@ -121,6 +121,6 @@ fn a_claim_that_is_asked_again_for_too_long_is_only_put_away() {
     }
     let (no, claim) = bench.claims();
     bench.answer(no, TickReply::Run { tick: claim.tick, attempt: 1 });
-    assert_eq!(bench.notices, [Notice::Superseded(claim.tick)]);
+    assert_eq!(bench.notices, [Notice::Missed(Gap { from: claim.tick, count: 1, reason: Reason::TooOld })]);
     assert!(matches!(bench.sent().op, TickOp::End { nonce, .. } if nonce == claim.nonce));
 }
