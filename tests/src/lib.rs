@@ -4,6 +4,8 @@
 pub mod chaos;
 #[cfg(target_os = "linux")]
 pub mod cost;
+#[cfg(target_os = "linux")]
+pub mod cron_chaos;
 pub mod fixture;
 pub mod future;
 pub mod gate;
