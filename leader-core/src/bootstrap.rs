@@ -183,6 +183,7 @@ fn spawn(config: &Config, process_wide: bool) -> Result<Elector, StartError> {
         cells: groups.iter().map(|(name, _)| (name.clone(), cell(name))).collect(),
         observed: groups.iter().filter(|(_, observe)| *observe).map(|(name, _)| name.clone()).collect(),
         ungated: Arc::new(Work::new(None, clock.clone(), Arc::clone(&idle))),
+        owed: Arc::new(Work::new(None, clock.clone(), Arc::clone(&idle))),
         clock,
         locks: Desk::new(),
         ledger: Ledger::new(),

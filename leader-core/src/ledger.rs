@@ -90,6 +90,12 @@ impl Elector {
         self.shared().ungated.begin(What::Named(Arc::clone(what)), false)
     }
 
+    /// The ledger has to be told something: until the result is dropped, or the grace is over, a shutdown waits for that.
+    #[must_use]
+    pub fn __owe(&self) -> impl Send + Sync + use<> {
+        self.shared().owed.begin_rest(What::Named(Arc::from("ticks that the ledger was not told of")))
+    }
+
     /// Keeps these names for one scheduler. The error names those that another one has.
     pub fn __claim_jobs(&self, names: Vec<Arc<str>>) -> Result<JobClaim, Vec<Arc<str>>> {
         let mut jobs = self.shared().jobs.lock().unwrap_or_else(PoisonError::into_inner);

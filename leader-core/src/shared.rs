@@ -33,6 +33,8 @@ pub(crate) struct Shared {
     pub(crate) observed: BTreeSet<GroupName>,
     /// Work that is not gated and is waited for all the same.
     pub(crate) ungated: Arc<Work>,
+    /// What the ledger of ticks has not been told yet, and is told before the elector ends.
+    pub(crate) owed: Arc<Work>,
     /// Where handles ask for locks.
     pub(crate) locks: Desk,
     /// Where a schedule asks the ledger of ticks.

@@ -85,16 +85,21 @@ impl Work {
 
     /// Registers work that begins; `None` if no new work may start.
     pub(crate) fn begin(self: &Arc<Self>, what: What, cancellable: bool) -> Option<Ticket> {
-        let since = self.clock.now();
         let mut state = self.lock();
-        if state.closed {
-            return None;
-        }
+        (!state.closed).then(|| self.register(&mut state, what, cancellable))
+    }
+
+    /// Registers what is left to be done of work that began, also if no new work may start.
+    pub(crate) fn begin_rest(self: &Arc<Self>, what: What) -> Ticket {
+        self.register(&mut self.lock(), what, true)
+    }
+
+    fn register(self: &Arc<Self>, state: &mut State, what: What, cancellable: bool) -> Ticket {
         state.last += 1;
         let number = state.last;
-        state.running.insert(number, Running { what, since, cancellable });
+        state.running.insert(number, Running { what, since: self.clock.now(), cancellable });
         let (cancelled, refused) = Default::default();
-        Some(Ticket { work: Arc::clone(self), number, cancelled, refused })
+        Ticket { work: Arc::clone(self), number, cancelled, refused }
     }
 
     /// No new work starts from here on.

@@ -233,6 +233,11 @@ impl Course {
         self.claim.is_some_and(|claim| claim.unsure)
     }
 
+    /// The ledger has to be told something, or nobody knows what it was told.
+    pub fn owes(&self) -> bool {
+        self.claim.is_some() || !self.debts.is_empty()
+    }
+
     /// No run is on.
     pub fn is_idle(&self) -> bool {
         self.runs.is_empty()

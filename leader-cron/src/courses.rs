@@ -2,6 +2,7 @@
 
 mod by_hand;
 
+use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future::pending;
 use std::sync::Arc;
@@ -70,6 +71,9 @@ pub(crate) struct Courses {
     cuts: HashMap<u128, oneshot::Sender<()>>,
     /// Who waits until the ledger knows of the end of a run.
     waiting: HashMap<usize, Vec<(u128, Waits)>>,
+    /// Jobs of which the ledger has to be told something, and what keeps the elector from ending before.
+    owing: BTreeSet<usize>,
+    owed: Option<Box<dyn Any + Send + Sync>>,
     /// The calls fail since.
     failing: Option<StoreError>,
 }
@@ -86,6 +90,8 @@ impl Courses {
             calls: JoinSet::new(),
             cuts: HashMap::new(),
             waiting: HashMap::new(),
+            owing: BTreeSet::new(),
+            owed: None,
             failing: None,
             engine,
         };
@@ -197,6 +203,11 @@ impl Courses {
         for index in due {
             requests.extend(self.poll(now, index, closed));
         }
+        if self.owing.is_empty() {
+            self.owed = None;
+        } else if self.owed.is_none() {
+            self.owed = Some(Box::new(self.engine.elector.__owe()));
+        }
         let mut requests = requests.into_iter().peekable();
         while requests.peek().is_some() {
             let (asked, commands): (Vec<_>, Vec<_>) = requests.by_ref().take(BATCH).unzip();
@@ -239,6 +250,12 @@ impl Courses {
         };
         if !member.course.is_claiming() {
             member.entry = None;
+        }
+        // Also without a lease: what was claimed under it, and not run, is given back by nobody else.
+        if member.course.owes() {
+            self.owing.insert(index);
+        } else {
+            self.owing.remove(&index);
         }
         if member.removed && member.course.is_quiet() {
             self.members.remove(&index);

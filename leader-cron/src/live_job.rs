@@ -77,7 +77,7 @@ impl LiveJob {
                 self.record().missed += gap.count;
                 let (count, from) = (gap.count, self.schedule.local_time(gap.from));
                 tracing::warn!(
-                    target: "leader", job, group, missed = count,
+                    target: "leader", job, group, tick = gap.from, missed = count,
                     "{count} ticks of job {job}, from {from} on, are not run: {}", gap.reason
                 );
             }

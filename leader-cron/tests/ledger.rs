@@ -6,7 +6,9 @@ mod common;
 use std::time::{Duration, SystemTime};
 
 use common::{EVERY_SECOND, PATIENCE, elector, in_time, next};
-use leader_core::store::{HistoryEvent, MemoryStore};
+use leader_core::store::{HistoryEvent, MemoryStore, TickOp};
+use leader_core::testing::{Fault, FaultyStore};
+use leader_core::{Config, Elector};
 use leader_cron::{CronError, Explanation, Job, LedgerError, Missed, Scheduler, Tick};
 use tokio::sync::mpsc;
 
@@ -45,6 +47,34 @@ async fn each_tick_runs_once_whoever_leads() {
     assert!(seen.windows(2).all(|pair| pair[1] == pair[0] + 1), "{seen:?}");
     instances.dedup();
     assert_eq!(instances, [0, 1, 2, 3], "each has led");
+}
+
+/// Nobody else gives it back, and at most once nobody may run it: a shutdown that did not wait would lose it.
+#[tokio::test]
+async fn a_shutdown_gives_back_a_tick_whose_claim_was_not_answered() {
+    let memory = MemoryStore::new();
+    let store = FaultyStore::new(memory.clone());
+    let config = Config::with_store(store.clone()).groups(["nightly"]).ttl(PATIENCE);
+    let leader = Elector::start(config.operation_timeout(Duration::from_millis(300))).await.unwrap();
+    let (ran, mut runs) = mpsc::unbounded_channel();
+    let jobs = Scheduler::new(&leader).job(beat("work", &ran, 0).missed(Missed::All)).start().unwrap();
+    next(&mut runs).await;
+    let (claims, mut claimed) = mpsc::unbounded_channel();
+    store.inject_for_ticks(Fault::LoseReply, move |command| match &command.op {
+        TickOp::Claim(claim) => claims.send(claim.tick).is_ok(),
+        _ => false,
+    });
+    let tick = next(&mut claimed).await;
+    // A shutdown while nobody knows whether it was claimed.
+    in_time(leader.shutdown(PATIENCE)).await.unwrap();
+    drop(jobs);
+    while runs.try_recv().is_ok() {}
+
+    let other = elector(&memory, &["nightly"]).await;
+    let jobs = Scheduler::new(&other).job(beat("work", &ran, 1).missed(Missed::All)).start().unwrap();
+    let (instance, first) = next(&mut runs).await;
+    assert_eq!((instance, first.unix_seconds(), first.attempt()), (1, tick, 1));
+    drop(jobs);
 }
 
 #[tokio::test]

@@ -4,6 +4,8 @@
 pub mod chaos;
 #[cfg(target_os = "linux")]
 pub mod cost;
+#[cfg(target_os = "linux")]
+pub mod cron_chaos;
 #[cfg(all(target_os = "linux", feature = "peers"))]
 pub mod cron_cost;
 pub mod fixture;

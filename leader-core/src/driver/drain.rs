@@ -97,6 +97,7 @@ fn still_running(drain: &Drain, groups: &[Group], shared: &Shared, locks: &Locks
     let mut running: Vec<_> = drain.groups.iter().flat_map(|(index, _)| groups[*index].cell.work.running()).collect();
     if drain.then == Then::Withdraw {
         running.extend(shared.ungated.running());
+        running.extend(shared.owed.running());
         running.extend(locks.running());
     }
     running
@@ -151,8 +152,9 @@ impl Driver {
             let Some(mut drain) = self.drain.take() else { return };
             self.step(&mut drain, now);
             let left = drain.groups.iter().all(|(_, stage)| *stage == Stage::Left);
-            let ungated = drain.then == Then::Withdraw && !(self.shared.ungated.is_idle() && self.locks.are_quiet());
-            if left && !ungated {
+            let Shared { ungated, owed, .. } = &*self.shared;
+            let quiet = ungated.is_idle() && owed.is_idle() && self.locks.are_quiet();
+            if left && (quiet || drain.then != Then::Withdraw) {
                 if drain.then == Then::Withdraw {
                     self.ending = true;
                     self.drain = Some(drain);
@@ -182,6 +184,7 @@ impl Driver {
             }
             if drain.then == Then::Withdraw {
                 self.shared.ungated.close();
+                self.shared.owed.close();
             }
         }
         for at in 0..drain.groups.len() {

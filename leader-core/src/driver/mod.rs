@@ -386,6 +386,7 @@ impl Driver {
             group.cell.stop();
         }
         self.shared.ungated.close();
+        self.shared.owed.close();
         self.locks.close();
         let last = self.groups.iter().filter_map(|g| g.published.map(|(_, deadline)| deadline)).max();
         let drain = self.drain.take();

@@ -33,7 +33,7 @@ pub fn run(settings: &Settings, program: &Path) -> Result<Option<Report>, String
     let own = tempfile::tempdir().map_err(io)?;
     let folder = settings.logs.clone().unwrap_or_else(|| own.path().into());
     let crew = Crew::new(program, &folder).map_err(io)?;
-    let Some(ground) = Ground::open(&settings.place, own.path(), settings.processes)? else { return Ok(None) };
+    let Some(ground) = Ground::open(&settings.place, own.path(), settings.processes, &[])? else { return Ok(None) };
     let mut course = Course::new(settings, crew, ground, folder);
     for slot in 0..settings.processes {
         course.start(slot).map_err(io)?;

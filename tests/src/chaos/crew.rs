@@ -64,9 +64,23 @@ impl Crew {
     /// # Errors
     /// If it cannot be started.
     pub fn start(&mut self, label: &str, options: &impl Serialize) -> io::Result<()> {
+        self.start_in(label, options, &[])
+    }
+
+    /// The same with this in its environment.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn start_in(
+        &mut self,
+        label: &str,
+        options: &impl Serialize,
+        environment: &[(String, String)],
+    ) -> io::Result<()> {
         let told = File::create(self.folder.join(format!("{label}.log")))?;
         let mut program = Command::new(&self.program);
         program.arg("member").arg(serde_json::to_string(options)?).env_remove("RUST_LOG");
+        program.envs(environment.iter().map(|(name, value)| (name, value)));
         program.stdin(Stdio::piped()).stderr(told.try_clone()?).stdout(told);
         self.living.insert(label.to_owned(), program.spawn()?);
         self.labels.push(label.to_owned());
@@ -114,10 +128,21 @@ impl Crew {
 
     /// Tells one to go on to what comes next.
     pub fn tell(&mut self, label: &str) {
+        self.say(label, "");
+    }
+
+    /// Tells one something, as a line on its standard input.
+    pub fn say(&mut self, label: &str, what: &str) {
         if let Some(input) = self.living.get_mut(label).and_then(|child| child.stdin.as_mut()) {
             // It may have ended.
-            let _ = input.write_all(b"\n");
+            let _ = input.write_all(format!("{what}\n").as_bytes());
         }
+    }
+
+    /// Where logs are, and whatever else belongs to the members.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// How one has ended, if it has. It is not living any more.

@@ -36,7 +36,8 @@ pub struct RedisGround {
     around: (String, String),
     // Before the server: proxies go first.
     proxies: Vec<Proxy>,
-    _server: Option<RedisServer>,
+    /// If it is one of the chaos's own.
+    server: Option<RedisServer>,
 }
 
 /// See [`Ground::Sqlite`].
@@ -48,24 +49,29 @@ pub struct SqliteGround {
 }
 
 impl Ground {
-    /// For so many processes. `folder` is for the SQLite file, if it is one of the chaos's own. `None`: no Redis server is
-    /// installed.
+    /// For so many processes. `folder` is for the SQLite file, if it is one of the chaos's own; a Redis server of its own is
+    /// started with `options`. `None`: no Redis server is installed.
     ///
     /// # Errors
     /// If the URL cannot be used.
-    pub fn open(place: &Place, folder: &Path, processes: usize) -> Result<Option<Self>, String> {
+    pub fn open(
+        place: &Place,
+        folder: &Path,
+        processes: usize,
+        options: &[(&str, &str)],
+    ) -> Result<Option<Self>, String> {
         let (url, server) = match place {
             Place::OwnSqlite => return Ok(Some(Self::sqlite(&folder.join("leader.db")))),
             Place::Sqlite(path) => return Ok(Some(Self::sqlite(path))),
             Place::Redis(url) => (url.clone(), None),
-            Place::OwnRedis => match RedisServer::start(&[]) {
+            Place::OwnRedis => match RedisServer::start(options) {
                 None => return Ok(None),
                 Some(server) => (server.url(), Some(server)),
             },
         };
         let (address, around) = taken_apart(&url)?;
         let proxies = (0..processes).map(|_| Proxy::to(address)).collect();
-        Ok(Some(Self::Redis(RedisGround { url, around, proxies, _server: server })))
+        Ok(Some(Self::Redis(RedisGround { url, around, proxies, server })))
     }
 
     fn sqlite(path: &Path) -> Self {
@@ -81,6 +87,23 @@ impl Ground {
                 let (before, after) = &redis.around;
                 format!("{before}{}{after}", redis.proxies[slot].address())
             }
+        }
+    }
+
+    /// Where it is found without a proxy.
+    #[must_use]
+    pub fn plain_url(&self) -> String {
+        match self {
+            Self::Sqlite(_) => self.url(0),
+            Self::Redis(redis) => redis.url.clone(),
+        }
+    }
+
+    /// The Redis server, if it is one of the chaos's own.
+    pub fn server(&mut self) -> Option<&mut RedisServer> {
+        match self {
+            Self::Redis(redis) => redis.server.as_mut(),
+            Self::Sqlite(_) => None,
         }
     }
 

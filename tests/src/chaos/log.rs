@@ -5,7 +5,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -131,13 +131,47 @@ impl Log {
 /// # Errors
 /// If it cannot be read, or a whole line is none.
 pub fn read<T: DeserializeOwned>(path: &Path) -> io::Result<Vec<T>> {
-    let text = match std::fs::read(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        read => read?,
-    };
+    Tail::new(path.into()).more()
+}
+
+/// A log that is read while it is written.
+#[derive(Debug)]
+pub struct Tail {
+    path: PathBuf,
+    read: u64,
+}
+
+impl Tail {
+    /// Nothing is read yet.
+    #[must_use]
+    pub fn new(path: PathBuf) -> Self {
+        Self { path, read: 0 }
+    }
+
+    /// The whole lines that came since the last time; none while the file does not exist.
+    ///
+    /// # Errors
+    /// If it cannot be read, or a whole line is none.
+    pub fn more<T: DeserializeOwned>(&mut self) -> io::Result<Vec<T>> {
+        let mut file = match File::open(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            opened => opened?,
+        };
+        file.seek(SeekFrom::Start(self.read))?;
+        let mut text = Vec::new();
+        file.read_to_end(&mut text)?;
+        let (lines, whole) = lines(&text)?;
+        self.read += whole as u64;
+        Ok(lines)
+    }
+}
+
+/// The whole lines of a text, and how long they are together.
+fn lines<T: DeserializeOwned>(text: &[u8]) -> io::Result<(Vec<T>, usize)> {
     let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
     let lines = text[..whole].split_inclusive(|byte| *byte == b'\n');
-    lines.map(|line| serde_json::from_slice(line).map_err(io::Error::other)).collect()
+    let read = lines.map(|line| serde_json::from_slice(line).map_err(io::Error::other)).collect::<io::Result<_>>()?;
+    Ok((read, whole))
 }
 
 /// The last whole line of a log, if there is one and it is not a long one.
@@ -189,7 +223,9 @@ mod tests {
         log.add(&line);
         (&*log.0).write_all(b"{\"kind\":\"left\",\"att").unwrap();
         assert_eq!(read_last::<Line>(&path).unwrap().as_ref(), Some(&line));
-        assert_eq!(read::<Line>(&path).unwrap(), [line]);
+        let mut tail = Tail::new(path.clone());
+        assert_eq!(tail.more::<Line>().unwrap(), [line]);
+        assert_eq!(tail.more::<Line>().unwrap(), []);
         (&*log.0).write_all(b"\n").unwrap();
         assert!(read::<Line>(&path).is_err(), "a whole line that is none");
     }

@@ -150,7 +150,7 @@ pub fn run_once(settings: &Settings, instances: usize, program: &Path) -> Result
     let own = tempfile::tempdir().map_err(|error| error.to_string())?;
     let folder = settings.logs.clone().unwrap_or_else(|| own.path().into());
     let mut crew = Crew::new(program, &folder).map_err(|error| error.to_string())?;
-    let Some(ground) = Ground::open(&settings.place, own.path(), 1)? else { return Ok(None) };
+    let Some(ground) = Ground::open(&settings.place, own.path(), 1, &[])? else { return Ok(None) };
     let name = format!("once-{}-{}", std::process::id(), now_ns());
     let (database, at) = (own.path().join("effects.db"), own.path().into());
     let errand = Errand { keys: settings.keys, name, database, folder: at };

@@ -1,7 +1,7 @@
 //! Wall clocks that jump, and that run fast or slow. They are faked by libfaketime (Debian: package `faketime`).
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use leader_core::BootInstant;
@@ -24,10 +24,19 @@ impl Wall {
     /// If libfaketime is missing where `CI` is set.
     #[must_use]
     pub fn of(fleet: &Fleet, label: &str) -> Option<Self> {
+        Self::in_folder(fleet.folder(), label)
+    }
+
+    /// The same for a process of no fleet; `folder` is for the file.
+    ///
+    /// # Panics
+    /// As [`of`](Self::of).
+    #[must_use]
+    pub fn in_folder(folder: &Path, label: &str) -> Option<Self> {
         let folders = fs::read_dir("/usr/lib").into_iter().flatten().flatten().map(|entry| entry.path());
         let found = folders.map(|folder| folder.join("faketime/libfaketimeMT.so.1")).find(|path| path.exists());
         let library = installed(found, "libfaketime", "faketime")?;
-        let file = fleet.folder().join(format!("{label}.faketime"));
+        let file = folder.join(format!("{label}.faketime"));
         let wall = Self { library, file, label: label.to_owned() };
         wall.jump_to(0);
         Some(wall)
@@ -39,19 +48,30 @@ impl Wall {
     /// clock moves these. If the clock does not run true, the sleeps of the process are longer or shorter accordingly.
     #[must_use]
     pub fn plan(&self, mut plan: Spawn) -> Spawn {
+        plan.environment.extend(self.environment());
+        plan
+    }
+
+    /// What is added to the environment of a process that is to be started with this clock.
+    #[must_use]
+    pub fn environment(&self) -> Vec<(String, String)> {
         let settings = [
             ("LD_PRELOAD", self.library.display().to_string()),
             ("FAKETIME_TIMESTAMP_FILE", self.file.display().to_string()),
             ("FAKETIME_NO_CACHE", "1".to_owned()),
             ("FAKETIME_DONT_FAKE_MONOTONIC", "1".to_owned()),
         ];
-        plan.environment.extend(settings.map(|(name, value)| (name.to_owned(), value)));
-        plan
+        settings.map(|(name, value)| (name.to_owned(), value)).into()
     }
 
     /// So many seconds from the true time, from now on.
     pub fn jump_to(&self, offset_s: i64) {
         self.write(&format!("{offset_s:+}"));
+    }
+
+    /// The same in milliseconds.
+    pub fn jump_to_ms(&self, offset_ms: i64) {
+        self.write(&format!("{:+.3}", offset_ms as f64 / 1e3));
     }
 
     /// At this rate, as if it had run like that since the process began: `0.5` is half as fast as the truth.

@@ -181,6 +181,19 @@ impl RedisServer {
         self.begin();
     }
 
+    /// Tells it to shut down, and starts it again: with all its data, if it was started to keep that.
+    ///
+    /// # Panics
+    /// If it does not end, or does not start.
+    pub fn restart(&mut self) {
+        // It closes the connection instead of answering.
+        let _ = self.try_command::<redis::Value>(&["SHUTDOWN"]);
+        if let Some(mut process) = self.process.take() {
+            eventually("the server has shut down", || process.try_wait().ok().flatten());
+        }
+        self.begin();
+    }
+
     /// Kills it and starts it without any data.
     ///
     /// # Panics

@@ -239,8 +239,12 @@ impl Claiming<'_> {
         let known = record.server == seen.identity || claim.at_least_once;
         let returned = if known { record.returned.as_slice() } else { &[] };
         if let Some(place) = returned.iter().position(|back| back.tick == tick) {
+            let spent = claim.at_least_once && returned[place].attempts >= claim.max_attempts;
+            if let Some(early) = self.early(tick).filter(|_| !spent) {
+                return early;
+            }
             let back = record.returned.remove(place);
-            if claim.at_least_once && back.attempts >= claim.max_attempts {
+            if spent {
                 return over(record, tick, back.attempts);
             }
             return self.run(record, tick, back.attempts.saturating_add(1), Vec::new());
@@ -267,9 +271,8 @@ impl Claiming<'_> {
         if tick <= last || tick <= floor {
             return TickReply::Already { last, floor }.into();
         }
-        let due = micros_of(tick);
-        if due > seen.now_us {
-            return TickReply::Early { left: Duration::from_micros(due - seen.now_us) }.into();
+        if let Some(early) = self.early(tick) {
+            return early;
         }
         let mut notes = Vec::new();
         if let (Some(first), false) = (record.returned.first(), record.server == seen.identity) {
@@ -290,6 +293,12 @@ impl Claiming<'_> {
         let decision = self.run(record, tick, 1, notes);
         let other_last = other.filter(|other| *other < tick).map(|_| tick);
         Decision { change: Change { other_last, ..decision.change }, ..decision }
+    }
+
+    /// The tick is not due. Asked also of one that was claimed before: the store's clock may have been set back since.
+    fn early(&self, tick: i64) -> Option<Decision> {
+        let left = micros_of(tick).checked_sub(self.seen.now_us).filter(|left| *left > 0)?;
+        Some(TickReply::Early { left: Duration::from_micros(left) }.into())
     }
 
     /// Another run holds the job.
@@ -317,6 +326,9 @@ impl Claiming<'_> {
         }
         if run.tick != tick {
             return TickReply::Take { tick: run.tick, attempts: run.attempt }.into();
+        }
+        if let Some(early) = self.early(tick) {
+            return early;
         }
         record.open = None;
         self.run(record, tick, run.attempt.saturating_add(1), Vec::new())

@@ -181,7 +181,7 @@ impl TickFlaw {
             Self::AnyTerm => ("or group[1] ~= command.term or group[2] ~= command.incarnation then", "then"),
             Self::NoSlot => ("if open and exclusive then", "if open and command.at_least_once then"),
             Self::NoExpect => ("if job.last > command.expect then", "if false then"),
-            Self::Tolerance => ("if due > now_us then", "if due > now_us + 2000000 then"),
+            Self::Tolerance => ("return left > 0 and", "return left > 2000000 and"),
             Self::NoFloor => ("floor = math.max(job.since, lost)", "floor = 0"),
             Self::OldReturns => ("if job.server == name or command.at_least_once then", "if true then"),
         };

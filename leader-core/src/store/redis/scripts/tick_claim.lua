@@ -34,6 +34,13 @@ local function busy(command, open)
   return {'busy', text(left), open.id}
 end
 
+-- How long until a tick is due; nothing, if it is. Asked also of one that was claimed before: this clock may have been set back
+-- since.
+local function early(tick)
+  local left = tick * 1000000 - now_us
+  return left > 0 and {'early', text(left)}
+end
+
 -- A run whose slot is over without an end, with delivery at least once.
 local function take_over(command, job)
   local open = job.open
@@ -41,6 +48,8 @@ local function take_over(command, job)
     return over(command, open.tick, open.attempt, {open = '', slot = ''})
   end
   if open.tick ~= command.tick then return {'take', text(open.tick), open.attempt} end
+  local wait = early(open.tick)
+  if wait then return wait end
   job.open = nil
   return run(command, job, open.tick, open.attempt + 1, {})
 end
@@ -55,8 +64,8 @@ local function fresh(command, job, other, name, lost)
   end
   if job.schedule ~= command.schedule then floor = math.max(floor, command.floor) end
   if command.tick <= last or command.tick <= floor then return {'already', text(last), text(floor)} end
-  local due = command.tick * 1000000
-  if due > now_us then return {'early', text(due - now_us)} end
+  local wait = early(command.tick)
+  if wait then return wait end
 
   local changes = {last = text(command.tick), schedule = command.schedule, server = name}
   if job.server ~= name and #job.returned > 0 then
@@ -113,11 +122,12 @@ local function claim(command)
   if job.server == name or command.at_least_once then
     for i, given_back in ipairs(job.returned) do
       if given_back.tick == command.tick then
+        local spent = command.at_least_once and given_back.attempts >= command.max_attempts
+        local wait = not spent and early(given_back.tick)
+        if wait then return wait end
         table.remove(job.returned, i)
         local changes = {returned = joined(job.returned)}
-        if command.at_least_once and given_back.attempts >= command.max_attempts then
-          return over(command, given_back.tick, given_back.attempts, changes)
-        end
+        if spent then return over(command, given_back.tick, given_back.attempts, changes) end
         return run(command, job, given_back.tick, given_back.attempts + 1, changes)
       end
     end

@@ -85,6 +85,24 @@ fn a_claim_that_is_given_back_is_the_first_to_be_claimed_again() {
 }
 
 #[test]
+fn a_tick_that_is_due_again_waits_for_a_clock_that_was_set_back_since() {
+    let mut given_back = running(0, claim());
+    given_back.ask(TickOp::GiveBack { nonce: 1, begun: false, keep: false });
+    let mut died = running(20, TickClaim { at_least_once: true, ..claim() });
+    for (desk, at_least_once, attempt) in [(&mut given_back, false, 1), (&mut died, true, 2)] {
+        let again = ask(TickClaim { tick: NOW, at_least_once, ..next() });
+        desk.now_us = micros_of(NOW) - 5 * S;
+        // The slot of a run is counted by another clock where the wall clock may be set.
+        if let Some(run) = desk.record.as_mut().unwrap().as_mut().unwrap().open.as_mut() {
+            run.slot_end_us = desk.now_us;
+        }
+        assert_eq!(desk.ask(again.clone()), TickReply::Early { left: Duration::from_secs(5) });
+        desk.pass(5);
+        assert_eq!(desk.ask(again), run(NOW, attempt));
+    }
+}
+
+#[test]
 fn a_claim_that_a_later_one_came_after_is_given_back_only_where_each_tick_counts() {
     for keep in [false, true] {
         let allow = |claim: TickClaim| TickClaim { forbid: false, ..claim };

@@ -1,0 +1,282 @@
+//! What the lines must never show.
+//!
+//! A tick is lost if no body began for it, and doubled if two did, other than as a further attempt at least once. What is
+//! permitted is permitted by facts, never because something went wrong at about that time:
+//!
+//! - At most once, a tick may die with its claimer: only if the ledger has it that this process claimed that very tick, and this
+//!   process was killed. One claim of a job is in flight at a time, so no process takes two ticks of a job along.
+//! - At most once, what a store may have forgotten is not run: only if a process said so of that very tick.
+//! - A newest tick is run in place of others only where the job says so, and somebody must have told of each.
+//! - At least once, a tick that was begun three times need not end.
+//! - Two runs overlap only if one was written down right after its process had stood still, which nothing can prevent.
+
+mod bodies;
+mod clocks;
+mod overlaps;
+mod ticks;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Serialize;
+
+use self::bodies::bodies;
+use super::jobs::Facts;
+use super::line::Line;
+use super::witness::Known;
+use crate::chaos::crew::Between;
+
+/// All that is known of a chaos.
+#[derive(Debug)]
+pub struct Evidence {
+    /// The jobs.
+    pub jobs: Vec<Facts>,
+    /// What each process wrote.
+    pub members: BTreeMap<String, Vec<Line>>,
+    /// When processes were killed.
+    pub deaths: BTreeMap<String, Between>,
+    /// How wall clocks were set, in order.
+    pub shifts: Vec<Shift>,
+    /// What else went wrong.
+    pub troubles: Vec<Trouble>,
+    /// What the ledger knew.
+    pub known: Known,
+    /// What holds for all.
+    pub bounds: Bounds,
+}
+
+/// From then on a process's wall clock was off by so much.
+#[derive(Debug, Clone)]
+pub struct Shift {
+    /// Whose.
+    pub member: String,
+    /// When it was set.
+    pub at: Between,
+    /// In microseconds.
+    pub offset_us: i64,
+}
+
+/// A time in which something was wrong.
+#[derive(Debug, Clone)]
+pub struct Trouble {
+    /// With whom; with all, if with nobody.
+    pub whom: Option<String>,
+    /// What.
+    pub what: What,
+    /// From then.
+    pub from_ns: u64,
+    /// To then.
+    pub to_ns: u64,
+}
+
+/// What was wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// The process stood still.
+    Halt,
+    /// The store did not answer.
+    Silence,
+}
+
+/// What holds for all.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Each tick from the first of these seconds to the second is expected.
+    pub expected: (i64, i64),
+    /// A tick is due by the wall clock of the process that runs it, and not by that of this host.
+    pub own_clocks: bool,
+    /// There is a ledger.
+    pub ledger: bool,
+    /// So often was the store restarted.
+    pub restarts: u64,
+}
+
+/// What became of the ticks of one kind of jobs, or of all.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Ticks that were expected.
+    pub expected: u64,
+    /// Those that were begun.
+    pub ran: u64,
+    /// Those that were not, with no excuse.
+    pub lost: u64,
+    /// Bodies that began for a tick that had been begun, and were no further attempt at it.
+    pub doubled: u64,
+    /// Bodies that began before their tick was due.
+    pub early: u64,
+    /// Bodies that began while another one of the job was on.
+    pub overlapping: u64,
+    /// Ticks that were claimed by a process that was killed before the body's first line.
+    pub died: u64,
+    /// Ticks that the store may have forgotten, and a process said so.
+    pub forgotten: u64,
+    /// Ticks that a newer one was run in place of, as the job says.
+    pub passed: u64,
+    /// Bodies that were a further attempt.
+    pub repeated: u64,
+    /// Bodies that were cut.
+    pub cut: u64,
+    /// Ticks whose every attempt died, until they were given up.
+    pub given_up: u64,
+    /// From a tick to the first body of it, in milliseconds of this host's clock, at the most.
+    pub latest_ms: i64,
+}
+
+/// The figures of a chaos.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Figures {
+    /// Of all jobs.
+    pub all: Counts,
+    /// By their kind.
+    pub kinds: BTreeMap<&'static str, Counts>,
+    /// Bodies that began.
+    pub bodies: u64,
+    /// How often another process led than before.
+    pub leader_changes: u64,
+    /// How often somebody became leader.
+    pub terms: u64,
+    /// Overlaps that came of a process that stood still.
+    pub after_halts: u64,
+}
+
+/// Something that must not be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Violation {
+    /// No body began for a tick.
+    Lost {
+        /// Of this job.
+        job: String,
+        /// The tick.
+        tick: i64,
+        /// What the ledger and the processes have to say of it.
+        said: String,
+    },
+    /// A body began that was one too many.
+    Doubled {
+        /// Of this job.
+        job: String,
+        /// The tick.
+        tick: i64,
+        /// Its bodies.
+        bodies: Vec<String>,
+    },
+    /// A body began before its tick was due.
+    Early {
+        /// Which.
+        body: String,
+        /// By so many microseconds.
+        by_us: i64,
+    },
+    /// Two bodies of one job ran at a time.
+    Overlap {
+        /// The first.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// A tick that is run until it ends did not end.
+    NoEnd {
+        /// Of this job.
+        job: String,
+        /// The tick.
+        tick: i64,
+        /// Its bodies.
+        bodies: Vec<String>,
+    },
+    /// More ticks of a job died with a process than it can have claimed.
+    TooManyDied {
+        /// Of this job.
+        job: String,
+        /// With this process.
+        member: String,
+        /// Ticks.
+        ticks: Vec<i64>,
+    },
+    /// A clock did not show what it was set to, or the boot clock is not everybody's.
+    WrongClock {
+        /// Whose.
+        member: String,
+        /// What it showed.
+        what: String,
+    },
+    /// A process did not end as it should.
+    BadEnd {
+        /// Which.
+        member: String,
+        /// What it wrote last.
+        wrote: String,
+    },
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lost { job, tick, said } => write!(f, "lost: {job} at {tick}; {said}"),
+            Self::Doubled { job, tick, bodies } => write!(f, "doubled: {job} at {tick}: {}", bodies.join(" | ")),
+            Self::Early { body, by_us } => write!(f, "early by {by_us} µs: {body}"),
+            Self::Overlap { first, second } => write!(f, "overlap: {first} | {second}"),
+            Self::NoEnd { job, tick, bodies } => write!(f, "no end: {job} at {tick}: {}", bodies.join(" | ")),
+            Self::TooManyDied { job, member, ticks } => {
+                write!(f, "too many died: {member} took {ticks:?} of {job} along, and had one claim at a time")
+            }
+            Self::WrongClock { member, what } => write!(f, "wrong clock: {member}: {what}"),
+            Self::BadEnd { member, wrote } => write!(f, "bad end: {member}, which wrote:\n{wrote}"),
+        }
+    }
+}
+
+/// Adds up what the bodies wrote.
+#[must_use]
+pub fn judge(evidence: &Evidence) -> (Figures, Vec<Violation>) {
+    let bodies = bodies(evidence);
+    let mut found = Vec::new();
+    let mut figures = Figures { bodies: bodies.len() as u64, ..Figures::default() };
+    let mut counts = vec![Counts::default(); evidence.jobs.len()];
+    leaders(evidence, &mut figures);
+    clocks::check(evidence, &bodies, &mut counts, &mut found);
+    ticks::check(evidence, &bodies, &mut counts, &mut found);
+    if evidence.bounds.ledger {
+        figures.after_halts = overlaps::check(evidence, &bodies, &mut counts, &mut found);
+    }
+    for (job, counts) in evidence.jobs.iter().zip(counts) {
+        figures.all.add(&counts);
+        figures.kinds.entry(job.kind.name).or_default().add(&counts);
+    }
+    (figures, found)
+}
+
+fn leaders(evidence: &Evidence, figures: &mut Figures) {
+    let mut all: Vec<(u64, u64, &str)> = Vec::new();
+    for (member, lines) in &evidence.members {
+        for line in lines {
+            if let Line::Leads { term, at_ns } = line {
+                all.push((*term, *at_ns, member));
+            }
+        }
+    }
+    all.sort_unstable();
+    all.dedup_by_key(|(term, ..)| *term);
+    figures.terms = all.len() as u64;
+    figures.leader_changes = all.windows(2).filter(|pair| pair[0].2 != pair[1].2).count() as u64;
+}
+
+impl Counts {
+    fn add(&mut self, other: &Self) {
+        self.expected += other.expected;
+        self.ran += other.ran;
+        self.lost += other.lost;
+        self.doubled += other.doubled;
+        self.early += other.early;
+        self.overlapping += other.overlapping;
+        self.died += other.died;
+        self.forgotten += other.forgotten;
+        self.passed += other.passed;
+        self.repeated += other.repeated;
+        self.cut += other.cut;
+        self.given_up += other.given_up;
+        self.latest_ms = self.latest_ms.max(other.latest_ms);
+    }
+}
