@@ -83,7 +83,8 @@ fn check_policies(jobs: &[Job], schedules: &[Option<Schedule>], now: i64) -> Vec
         let period = schedule.as_ref()?.shortest_distance(now).unwrap_or(Duration::MAX);
         let place = job.place.to_string();
         let blocking = matches!(job.body, Body::Blocking(_));
-        if let Some(warning) = job.policy.warning(period, blocking) {
+        let warnings = schedule.iter().flat_map(Schedule::warnings).chain(job.policy.warning(period, blocking));
+        for warning in warnings {
             tracing::warn!(target: "leader", job = job.name, "job {} ({place}): {warning}", job.name);
         }
         let reason = job.policy.check(job.membership.group().is_some(), period).err()?;

@@ -186,6 +186,18 @@ impl Schedule {
         self.rules.iter().filter_map(|rule| rule.last_until(after, until)).max()
     }
 
+    /// What may be understood in another way than it is meant, for people.
+    pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
+        self.rules.iter().filter_map(|rule| match rule {
+            Rule::Cron(cron) if cron.is_ambiguous() => Some(format!(
+                "`{}` names days of the month and days of the week, and runs on each day that is one of them; if both have to \
+                 fit, write a `+` before the day of the week; if not, two schedules say it more clearly",
+                cron.expression()
+            )),
+            Rule::Cron(_) | Rule::Every(_) => None,
+        })
+    }
+
     /// Those of its schedules that have no tick after `now`.
     pub(crate) fn ended(&self, now: i64) -> impl Iterator<Item = ScheduleError> {
         let ended = self.rules.iter().filter(move |rule| rule.next_after(now).is_none());

@@ -45,6 +45,17 @@ impl Cron {
         &self.expression
     }
 
+    /// Both day fields say something, and either is enough: some would have it that both have to fit.
+    pub(super) fn is_ambiguous(&self) -> bool {
+        let fields: Vec<_> = self.expression.split_whitespace().collect();
+        let (day, weekday) = match fields[..] {
+            [_, _, day, _, weekday] | [_, _, _, day, _, weekday] | [_, _, _, day, _, weekday, _] => (day, weekday),
+            // A nickname.
+            _ => return false,
+        };
+        !["*", "?"].contains(&day) && !["*", "?"].contains(&weekday) && !weekday.starts_with('+')
+    }
+
     pub(super) fn zone(&self) -> Tz {
         self.zone
     }

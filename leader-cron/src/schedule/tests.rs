@@ -187,3 +187,25 @@ fn an_error_says_what_to_write_instead() {
         assert!(text.contains(zone) && text.contains(advice), "{text}");
     }
 }
+
+#[test]
+fn an_expression_with_both_day_fields_is_warned_about_unless_it_says_how_it_is_meant() {
+    for (expression, is_ambiguous) in [
+        ("0 0 13 * FRI", true),
+        ("0 0 0 13 * FRI", true),
+        ("0 0 0 1-7 * MON 2030", true),
+        ("0 0 13 * +FRI", false),
+        ("0 0 13 * *", false),
+        ("0 0 ? * FRI", false),
+        ("@weekly", false),
+    ] {
+        let schedule = Schedule::parse(expression, None).unwrap();
+        let warnings: Vec<_> = schedule.warnings().collect();
+        assert_eq!(warnings.len(), usize::from(is_ambiguous), "{expression}: {warnings:?}");
+        assert!(warnings.iter().all(|warning| warning.contains(expression) && warning.contains("`+`")));
+    }
+    // With the plus both have to fit.
+    let both = Schedule::parse("0 0 13 * +FRI", None).unwrap();
+    let first = both.next_after(1_800_000_000).unwrap();
+    assert!(both.local_time(first).starts_with("2027-08-13"), "{}", both.local_time(first));
+}
