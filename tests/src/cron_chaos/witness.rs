@@ -24,8 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Known {
     /// Job, tick, and who claimed it.
     pub claims: BTreeSet<(String, i64, String)>,
-    /// Job, the first of some ticks that were passed over, and how many.
-    pub missed: BTreeSet<(String, i64, u64)>,
+    /// Job, the first of some ticks that were passed over, how many, and why.
+    pub missed: BTreeSet<(String, i64, u64, String)>,
     /// Job and tick that was begun so often that it was given up.
     pub given_up: BTreeSet<(String, i64)>,
     /// Times at which it could not be asked.
@@ -148,7 +148,7 @@ impl Known {
                 self.claims.insert((job, tick, instance.as_str().to_owned()));
             }
             HistoryEvent::Missed(missed) => {
-                self.missed.insert((job, missed.from, missed.count));
+                self.missed.insert((job, missed.from, missed.count, missed.reason));
             }
             HistoryEvent::GaveUp { tick, .. } => {
                 self.given_up.insert((job, tick));

@@ -283,8 +283,11 @@ impl Claiming<'_> {
         }
         if record.server != seen.identity && !claim.at_least_once {
             // A run of before may have been given back since, and run again: its giver asks once more if it got no answer.
-            record.open = None;
-            record.others.clear();
+            let open = record.open.take().map(|run| run.tick);
+            let unended = open.into_iter().chain(std::mem::take(&mut record.others).into_iter().map(|run| run.tick));
+            // Where runs exclude each other, none of them is on any more; whether they ever were, nobody will tell.
+            let forgotten = |from| HistoryEvent::Missed(Missed { from, count: 1, reason: FORGOTTEN.to_owned() });
+            notes.extend(unended.filter(|_| claim.forbid).map(forgotten));
         }
         notes.extend(claim.missed.clone().map(HistoryEvent::Missed));
         record.last = tick;

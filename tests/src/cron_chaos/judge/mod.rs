@@ -5,7 +5,8 @@
 //!
 //! - At most once, a tick may die with its claimer: only if the ledger has it that this process claimed that very tick, and this
 //!   process was killed. One claim of a job is in flight at a time, so no process takes two ticks of a job along.
-//! - At most once, what a store may have forgotten is not run: only if a process said so of that very tick.
+//! - At most once, what a store may have forgotten is not run: only if it was restarted, and a process or the ledger says so of
+//!   that very tick.
 //! - A newest tick is run in place of others only where the job says so, and somebody must have told of each.
 //! - At least once, a tick that was begun three times need not end.
 //! - Two runs overlap only if one was written down right after its process had stood still, which nothing can prevent.

@@ -151,7 +151,7 @@ fn a_tick_is_passed_over_only_where_the_job_says_so_and_somebody_tells() {
     assert_eq!(Scene::new().without("once-0", S + 1).found(), ["lost"]);
     for (job, found) in [("once-0", vec![]), ("again-0", vec!["lost".to_owned()])] {
         let mut scene = Scene::new().without(job, S + 1);
-        scene.0.known.missed.insert((job.to_owned(), S, 2));
+        scene.0.known.missed.insert((job.to_owned(), S, 2, "a newer one is run in their place".to_owned()));
         assert_eq!(scene.found(), found);
     }
 }

@@ -125,14 +125,14 @@ impl<'a> Reasons<'a> {
         for (job, tick, instance) in &evidence.known.claims {
             reasons.claims.entry((job, *tick)).or_default().push(instance);
         }
-        for line in evidence.members.values().flatten() {
-            if let Line::Told { job, tick, count, text } = line {
-                let to = if text.contains(FORGOTTEN) { &mut reasons.forgotten } else { &mut reasons.passed };
-                to.entry(job).or_default().push((*tick, *count));
-            }
-        }
-        for (job, tick, count) in &evidence.known.missed {
-            reasons.passed.entry(job).or_default().push((*tick, *count));
+        let told = evidence.members.values().flatten().filter_map(|line| match line {
+            Line::Told { job, tick, count, text } => Some((job, *tick, *count, text)),
+            _ => None,
+        });
+        let noted = evidence.known.missed.iter().map(|(job, tick, count, text)| (job, *tick, *count, text));
+        for (job, tick, count, text) in told.chain(noted) {
+            let to = if text.contains(FORGOTTEN) { &mut reasons.forgotten } else { &mut reasons.passed };
+            to.entry(job).or_default().push((tick, count));
         }
         for body in bodies.iter().filter(|body| body.missed > 0) {
             let count = i64::try_from(body.missed).unwrap_or(i64::MAX);
@@ -156,11 +156,15 @@ impl<'a> Reasons<'a> {
         let killed = claimers.iter().find(|member| evidence.deaths.contains_key(**member));
         match killed {
             _ if !evidence.bounds.ledger => {}
-            Some(member) if !kind.is_at_least_once() => return Ok(Reason::Died(member)),
             _ if forgotten && !kind.is_at_least_once() && evidence.bounds.restarts > 0 => return Ok(Reason::Forgotten),
+            Some(member) if !kind.is_at_least_once() => return Ok(Reason::Died(member)),
             _ if may_pass => return Ok(Reason::Passed),
             _ => {}
         }
-        Err(format!("claimed by {claimers:?}, told as passed over: {passed}, as forgotten: {forgotten}"))
+        let unasked = evidence.known.failures.len();
+        Err(format!(
+            "claimed by {claimers:?}, told as passed over: {passed}, as forgotten: {forgotten}; the ledger gave no answer \
+             {unasked} times"
+        ))
     }
 }

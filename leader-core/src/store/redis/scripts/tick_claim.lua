@@ -74,6 +74,12 @@ local function fresh(command, job, other, name, lost)
   end
   if job.server ~= name and not command.at_least_once then
     -- A run of before may have been given back since, and run again: its giver asks once more if it got no answer.
+    -- Where runs exclude each other, none of them is on any more; whether they ever were, nobody will tell.
+    local function forgotten(run) note(command, 'm', table.concat({text(run.tick), '1', FORGOTTEN}, ' ')) end
+    if command.forbid then
+      if job.open then forgotten(job.open) end
+      for _, run in ipairs(job.others) do forgotten(run) end
+    end
     job.open, job.others, changes.others = nil, {}, ''
   end
   if command.missed ~= '' then note(command, 'm', command.missed) end

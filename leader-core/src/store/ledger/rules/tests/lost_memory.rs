@@ -74,6 +74,9 @@ fn a_run_of_before_that_was_given_back_and_run_again_is_not_run_a_third_time() {
         assert_eq!(desk.ask(ask(TickClaim { vouch: true, forbid, ..at(NOW + 180) })), run(NOW + 180, 1));
         assert_eq!(desk.ask(TickOp::GiveBack { nonce: 1, begun: false, keep: true }), TickReply::NotOpen);
         assert_eq!(desk.record().returned, []);
+        // Nor will it ever be, if it never was: that stands in the history, unless it may still be on.
+        let told = |event: &&HistoryEvent| matches!(event, HistoryEvent::Missed(missed) if missed.from == NOW);
+        assert_eq!(desk.history.iter().filter(told).count(), usize::from(forbid));
     }
 }
 
