@@ -1,6 +1,6 @@
 //! Runs a chaos of jobs: starts the members, lets the faults strike, lets all finish in peace, and has the lines judged.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,6 +12,7 @@ use super::judge::{Bounds, Evidence, Shift, Trouble, Violation, What, judge};
 use super::line::Line;
 use super::member::{FINISH, Options, STEP_DOWN, true_us};
 use super::plan::{Fault, Plan, Planned, Whom, offset_ms};
+use super::progress::Progress;
 use super::report::Report;
 use super::settings::Settings;
 use super::witness::{Known, Witness};
@@ -24,8 +25,6 @@ use crate::process::Wall;
 const LOOK: Duration = Duration::from_millis(20);
 /// How long anything is waited for that surely comes: a clock that is a minute behind has to catch up before.
 const PATIENCE: Duration = Duration::from_secs(150);
-/// A tick that dies so often is given up.
-const ATTEMPTS: u32 = 3;
 const SECOND_US: i64 = 1_000_000;
 
 /// Runs it. `program` is called with the word `member` and a member's options. `None`: no Redis server is installed.
@@ -79,21 +78,6 @@ struct Course<'a> {
     bad_ends: Vec<Violation>,
 }
 
-/// What the lines tell so far.
-#[derive(Default)]
-struct Progress {
-    /// Jobs that are run at least once.
-    to_the_end: BTreeSet<String>,
-    /// Who was the last to lead, and since when.
-    leader: Option<(u64, String)>,
-    /// The newest tick of each job that was begun.
-    newest: BTreeMap<String, i64>,
-    /// Their runs that have not ended.
-    open: BTreeMap<(String, u64), (String, i64)>,
-    /// Their ticks that have, or were begun for the last time.
-    ended: BTreeSet<(String, i64)>,
-}
-
 #[derive(Default)]
 struct Slot {
     label: String,
@@ -119,9 +103,9 @@ enum End {
 impl<'a> Course<'a> {
     fn new(settings: &'a Settings, crew: Crew, ground: Ground, folder: PathBuf) -> Self {
         let jobs = Jobs::All(settings.rate).list();
-        let to_the_end = jobs.iter().filter(|job| job.kind.is_at_least_once()).map(|job| job.name.clone()).collect();
         Self {
             settings,
+            progress: Progress::of(&jobs),
             jobs,
             crew,
             witness: None,
@@ -132,7 +116,6 @@ impl<'a> Course<'a> {
             calm: true,
             tails: BTreeMap::new(),
             members: BTreeMap::new(),
-            progress: Progress { to_the_end, ..Progress::default() },
             ends: Vec::new(),
             troubles: Arc::default(),
             deaths: BTreeMap::new(),
@@ -214,7 +197,7 @@ impl<'a> Course<'a> {
         self.until("all jobs run", |course| {
             let started = |lines: &Vec<Line>| lines.iter().any(|line| matches!(line, Line::Started { .. }));
             let members = course.members.values().filter(|lines| started(lines)).count();
-            members == course.settings.processes && course.progress.newest.len() == course.jobs.len()
+            members == course.settings.processes && course.progress.all_have_begun(&course.jobs)
         })?;
         if !self.settings.without_ledger {
             let watched: Vec<_> = self.jobs.iter().filter(|job| !job.kind.has_no_excuse()).cloned().collect();
@@ -289,8 +272,8 @@ impl<'a> Course<'a> {
             let Slot { label, stopped, ending, .. } = &self.slots[*slot];
             stopped.is_none() && !ending && self.crew.living().contains(label)
         };
-        let leader = self.progress.leader.as_ref().map(|(_, label)| label);
-        let leads = |slot: &usize| leader == Some(&self.slots[*slot].label);
+        let leader = self.progress.leader();
+        let leads = |slot: &usize| leader == Some(self.slots[*slot].label.as_str());
         let slots = || (0..self.slots.len()).filter(runs);
         match whom {
             Whom::Slot(slot) => Some(slot).filter(runs),
@@ -433,10 +416,7 @@ impl<'a> Course<'a> {
     fn until_all_is_done(&mut self, until: i64) -> Result<(), String> {
         let begin = Instant::now();
         self.until("all ticks are over", |course| {
-            let newest = |job: &Facts| course.progress.newest.get(&job.name).is_some_and(|tick| *tick > until);
-            let Progress { open, ended, .. } = &course.progress;
-            let waits = |(job, tick): &(String, i64)| *tick <= until && !ended.contains(&(job.clone(), *tick));
-            let done = course.jobs.iter().all(newest) && (course.settings.without_ledger || !open.values().any(waits));
+            let done = course.progress.is_over(&course.jobs, until, course.settings.without_ledger);
             done || begin.elapsed() > PATIENCE / 2
         })
     }
@@ -487,28 +467,4 @@ impl<'a> Course<'a> {
 fn push(troubles: &Mutex<Vec<Trouble>>, whom: Option<&str>, what: What, (from_ns, to_ns): (u64, u64)) {
     let trouble = Trouble { whom: whom.map(str::to_owned), what, from_ns, to_ns };
     troubles.lock().unwrap_or_else(PoisonError::into_inner).push(trouble);
-}
-
-impl Progress {
-    fn note(&mut self, label: &str, line: &Line) {
-        match line {
-            Line::Leads { at_ns, .. } if self.leader.as_ref().is_none_or(|(since, _)| since < at_ns) => {
-                self.leader = Some((*at_ns, label.to_owned()));
-            }
-            Line::Began { run, job, tick, attempt, .. } => {
-                let newest = self.newest.entry(job.clone()).or_insert(*tick);
-                *newest = (*newest).max(*tick);
-                if *attempt >= ATTEMPTS {
-                    self.ended.insert((job.clone(), *tick));
-                } else if self.to_the_end.contains(job) {
-                    self.open.insert((label.to_owned(), *run), (job.clone(), *tick));
-                }
-            }
-            Line::Ended { run, .. } => {
-                let tick = self.open.remove(&(label.to_owned(), *run));
-                self.ended.extend(tick);
-            }
-            _ => {}
-        }
-    }
 }

@@ -18,6 +18,7 @@ pub mod judge;
 mod line;
 pub mod member;
 pub mod plan;
+mod progress;
 pub mod report;
 pub mod settings;
 mod witness;

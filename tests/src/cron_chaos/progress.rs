@@ -1,0 +1,69 @@
+//! How far a chaos has come, by the lines so far.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::jobs::Facts;
+use super::line::Line;
+
+/// A tick that dies so often is given up.
+const ATTEMPTS: u32 = 3;
+
+/// What the lines tell so far.
+#[derive(Default)]
+pub(super) struct Progress {
+    /// Jobs that are run at least once.
+    to_the_end: BTreeSet<String>,
+    /// Who was the last to lead, and since when.
+    leader: Option<(u64, String)>,
+    /// The newest tick of each job that was begun.
+    newest: BTreeMap<String, i64>,
+    /// Their runs that have not ended.
+    open: BTreeMap<(String, u64), (String, i64)>,
+    /// Their ticks that have, or were begun for the last time.
+    ended: BTreeSet<(String, i64)>,
+}
+
+impl Progress {
+    pub(super) fn of(jobs: &[Facts]) -> Self {
+        let to_the_end = jobs.iter().filter(|job| job.kind.is_at_least_once()).map(|job| job.name.clone()).collect();
+        Self { to_the_end, ..Self::default() }
+    }
+
+    /// Who was the last to lead.
+    pub(super) fn leader(&self) -> Option<&str> {
+        self.leader.as_ref().map(|(_, label)| label.as_str())
+    }
+
+    pub(super) fn all_have_begun(&self, jobs: &[Facts]) -> bool {
+        self.newest.len() == jobs.len()
+    }
+
+    /// All ticks up to this second are over, and, unless nobody repeats them, what is run until it ends has ended.
+    pub(super) fn is_over(&self, jobs: &[Facts], until: i64, without_ledger: bool) -> bool {
+        let newest = |job: &Facts| self.newest.get(&job.name).is_some_and(|tick| *tick > until);
+        let waits = |(job, tick): &(String, i64)| *tick <= until && !self.ended.contains(&(job.clone(), *tick));
+        jobs.iter().all(newest) && (without_ledger || !self.open.values().any(waits))
+    }
+
+    pub(super) fn note(&mut self, label: &str, line: &Line) {
+        match line {
+            Line::Leads { at_ns, .. } if self.leader.as_ref().is_none_or(|(since, _)| since < at_ns) => {
+                self.leader = Some((*at_ns, label.to_owned()));
+            }
+            Line::Began { run, job, tick, attempt, .. } => {
+                let newest = self.newest.entry(job.clone()).or_insert(*tick);
+                *newest = (*newest).max(*tick);
+                if *attempt >= ATTEMPTS {
+                    self.ended.insert((job.clone(), *tick));
+                } else if self.to_the_end.contains(job) {
+                    self.open.insert((label.to_owned(), *run), (job.clone(), *tick));
+                }
+            }
+            Line::Ended { run, .. } => {
+                let tick = self.open.remove(&(label.to_owned(), *run));
+                self.ended.extend(tick);
+            }
+            _ => {}
+        }
+    }
+}
