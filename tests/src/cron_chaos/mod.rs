@@ -8,8 +8,9 @@
 //!   it forgets, what it knows of processes that were killed.
 //! - [`judge`]: what the lines must never show. [`report`]: the figures.
 //!
-//! Counted is what bodies wrote themselves, as the first and the last thing they did. The ledger is asked about one thing only:
-//! whether a tick that no body began had been claimed by a process that was then killed.
+//! Counted is what bodies wrote themselves, as the first and the last thing they did. The ledger is asked only about a tick that
+//! no body began: whether it had been claimed by a process that was then killed, or was given up because the store may have
+//! lost its memory. Closeness in time excuses nothing.
 
 pub mod cli;
 mod course;
