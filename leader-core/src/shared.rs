@@ -66,6 +66,12 @@ impl JobClaim {
         Self { elector, names }
     }
 
+    /// All names were given up.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
     /// Gives one of the names up.
     pub fn release(&mut self, name: &str) {
         if let Some(place) = self.names.iter().position(|known| **known == *name) {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use leader_core::store::{
     Answers, Batch, Guarantees, JobName, LeaseStore, MemoryStore, Session, StoreFuture, TickAnswers, TickBatch,
@@ -95,4 +96,39 @@ async fn what_waits_for_a_call_goes_out_together_and_each_asker_gets_its_own_ans
             assert_eq!(record.schedule, format!("schedule {number}"));
         }
     }
+}
+
+#[tokio::test]
+async fn who_asked_a_moment_ago_does_not_go_out_with_one_whose_time_is_over() {
+    let (calls, mut began) = mpsc::unbounded_channel();
+    let goes_on = Arc::new(Semaphore::new(0));
+    let store = Held { store: MemoryStore::new(), calls, goes_on: Arc::clone(&goes_on) };
+    let timeout = Duration::from_secs(1);
+    let elector = Elector::start(Config::with_store(store).operation_timeout(timeout)).await.unwrap();
+    let ask = |number| tokio::spawn(elector.__ask_ledger(vec![register(&elector, number)]));
+    // They hang, and the one that waits behind them has their age.
+    let mut hang = Vec::new();
+    for number in 0..4 {
+        hang.push(ask(number));
+        assert_eq!(began.recv().await, Some(1));
+    }
+    hang.push(ask(4));
+    tokio::time::sleep(timeout * 3 / 4).await;
+    let young = ask(5);
+    for old in hang {
+        assert!(old.await.unwrap().is_err());
+    }
+    goes_on.add_permits(10);
+    assert!(young.await.unwrap().is_ok(), "it had three quarters of its time left");
+}
+
+#[tokio::test]
+async fn an_elector_that_has_ended_keeps_nobody_waiting_though_its_lease_runs_on() {
+    let elector = Elector::start(Config::with_store(MemoryStore::new())).await.unwrap();
+    // Work that outlives the grace keeps the lease.
+    let work = elector.__enter("default", &Arc::from("work"), leader_core::__private::OnLoss::Finish).unwrap();
+    assert!(elector.shutdown(Duration::ZERO).await.is_err());
+    assert!(work.lease().is_held());
+    assert!(elector.__ask_ledger(vec![register(&elector, 0)]).await.is_err());
+    assert!(work.lease().is_held(), "it was not the end of the lease that answered");
 }

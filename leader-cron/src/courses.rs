@@ -1,6 +1,8 @@
 //! The courses of all jobs that are run once in the fleet: what each wants to ask of the ledger goes out in shared calls.
 
 mod by_hand;
+#[cfg(test)]
+mod tests;
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -259,6 +261,7 @@ impl Courses {
         }
         if member.removed && member.course.is_quiet() {
             self.members.remove(&index);
+            self.waiting.remove(&index);
             return None;
         }
         let again = held_up.then(|| now.saturating_add(HELD_UP));

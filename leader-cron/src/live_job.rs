@@ -114,9 +114,14 @@ impl LiveJob {
                 );
             }
             Notice::Corrupt(field) => {
+                let old = self
+                    .renamed_from
+                    .as_ref()
+                    .map(|old| format!(", or that of its old name {old},"))
+                    .unwrap_or_default();
                 tracing::error!(
                     target: "leader", job, group, field,
-                    "the record of job {job} cannot be read (`{field}`), so the job does not run: remove the record, and the \
+                    "the record of job {job}{old} cannot be read (`{field}`), so the job does not run: remove the record, and the \
                      job begins anew; others are not touched"
                 );
             }

@@ -110,7 +110,7 @@ impl Planner<'_> {
             Missed::Once | Missed::All => seconds(self.policy.within()),
             Missed::Skip => PROMPT,
         };
-        let jitter = seconds(self.policy.jitter + Duration::from_nanos(999_999_999));
+        let jitter = seconds(self.policy.jitter.saturating_add(Duration::from_nanos(999_999_999)));
         second.saturating_sub(late.saturating_add(jitter)).saturating_sub(1)
     }
 
@@ -328,6 +328,13 @@ mod tests {
             );
             assert!(late.iter().all(|late| (0..=8 * MICROS + 100_000).contains(late)), "{late:?}");
         }
+    }
+
+    #[test]
+    fn no_jitter_is_too_long_to_be_counted() {
+        // A single tick has no distance that would forbid it.
+        let jitter = Duration::MAX - Duration::from_nanos(1);
+        assert!(matches!(next("0 0 0 1 1 * 2050", Policy { jitter, ..policy(Missed::Once) }, 0, 60), Next::At(_)));
     }
 
     #[test]

@@ -186,6 +186,8 @@ impl Run {
     fn begin(mut self) -> Option<Start> {
         let engine = Arc::clone(&self.engine);
         let job = Arc::clone(&self.job);
+        // One that was taken out meanwhile begins no more.
+        engine.job(job.id)?;
         let begun = engine.bodies.begin(&job)?;
         let mut held: Option<Hold> = None;
         let began_at = SystemTime::now();
@@ -257,8 +259,9 @@ impl Drop for Run {
         self.alone = None;
         // Last: who is told may ask for another run at once.
         if let Some(asked) = self.asked.take() {
+            let is_out = || self.engine.job(self.job.id).is_none();
             // A job without a group needs no lease.
-            let stopped = self.engine.bodies.is_closed() || self.job.group.is_none();
+            let stopped = self.engine.bodies.is_closed() || self.job.group.is_none() || is_out();
             let denied = || if stopped { Denied::Stopped } else { Denied::NotLeading };
             // Who asked may have gone.
             let _ = asked.send(self.went.take().ok_or_else(denied));

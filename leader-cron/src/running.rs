@@ -72,8 +72,9 @@ impl Running {
         let job = self.job(job)?;
         self.engine.remove(job.id);
         self.engine.order(Order::Remove { job: job.id });
-        for claim in self.claims().iter_mut().flatten() {
-            claim.release(&job.name);
+        if let Some(claims) = &mut *self.claims() {
+            claims.iter_mut().for_each(|claim| claim.release(&job.name));
+            claims.retain(|claim| !claim.is_empty());
         }
         Ok(())
     }

@@ -382,6 +382,7 @@ impl Driver {
         self.examining = Examining::default();
         self.control.close();
         while self.control.try_recv().is_ok() {}
+        self.ticks.close();
         for group in &self.groups {
             group.cell.stop();
         }

@@ -66,12 +66,23 @@ impl Ticks {
         }
     }
 
-    /// How many of the first questions that wait go out in one call.
+    /// Nothing is asked of the store any more: who waits, or asks from here on, is told by the loss of the question.
+    pub(super) fn close(&mut self) {
+        self.inbox.close();
+        while self.inbox.try_recv().is_ok() {}
+        self.waiting.clear();
+    }
+
+    /// How many of the first questions that wait go out in one call. One that has most of its time left does not go out with
+    /// one whose time is nearly over, as the call has no more than that.
     fn together(&self) -> usize {
-        let commands = self.waiting.iter().scan(0, |sum, question| {
-            *sum += question.commands.len();
-            Some(*sum)
-        });
+        let first = self.waiting.front().map(|question| question.asked).unwrap_or_default();
+        let youngest = first.saturating_add(self.shared.timing.operation_timeout / 2);
+        let commands =
+            self.waiting.iter().take_while(|question| question.asked <= youngest).scan(0, |sum, question| {
+                *sum += question.commands.len();
+                Some(*sum)
+            });
         // The first one goes out whatever its length.
         commands.skip(1).take_while(|commands| *commands <= COMMANDS).count() + 1
     }

@@ -52,7 +52,7 @@ impl Course {
                 // Of a store that has forgotten it.
                 _ => self.register_again(),
             },
-            Kind::LoadOld => self.read_old(now, &sent, &answer.reply),
+            Kind::LoadOld => self.read_old(now, &sent, answer, notices),
             Kind::Claim => self.claimed(now, &sent, &answer.reply, notices),
             Kind::Keep(nonce) => self.kept(&sent, nonce, answer.reply == TickReply::Kept, notices),
             Kind::Debt(number) => self.told(number, &answer.reply, notices),

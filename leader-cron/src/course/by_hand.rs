@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use leader_core::BootInstant;
-use leader_core::store::{HistoryEvent, JobRecord};
+use leader_core::store::{HistoryEvent, JobRecord, OpenRun};
 
 use super::{Course, Lead, Notice, Outstanding};
 
@@ -73,6 +73,11 @@ impl Course {
         notices.extend(self.by_hand.asked.take().map(|nonce| Notice::Taken { nonce, by: None }));
     }
 
+    /// A run is on elsewhere, whose end is waited for.
+    pub(super) fn kept_waiting_by(&mut self, run: &OpenRun, now_us: u64, notices: &mut Vec<Notice>) {
+        notices.extend(self.by_hand.asked.take().map(|nonce| taken(nonce, run, now_us)));
+    }
+
     /// The record is broken.
     pub(super) fn give_up_by_hand(&mut self) {
         self.by_hand.asked = None;
@@ -93,14 +98,16 @@ impl Course {
             return;
         }
         match record.open.as_ref().filter(|run| !run.left.is_zero()) {
-            Some(run) => {
-                let since = Duration::from_micros(now_us.saturating_sub(run.began_us));
-                notices.push(Notice::Taken { nonce, by: Some((run.holder.id.clone(), since)) });
-            }
+            Some(run) => notices.push(taken(nonce, run, now_us)),
             None => {
                 self.by_hand.on.push(nonce);
                 notices.push(Notice::Free(nonce));
             }
         }
     }
+}
+
+fn taken(nonce: u128, run: &OpenRun, now_us: u64) -> Notice {
+    let since = Duration::from_micros(now_us.saturating_sub(run.began_us));
+    Notice::Taken { nonce, by: Some((run.holder.id.clone(), since)) }
 }

@@ -5,10 +5,10 @@
 //! records tell has been claimed.
 
 use leader_core::BootInstant;
-use leader_core::store::{JobName, TickReply};
+use leader_core::store::{JobName, TickAnswer, TickReply};
 
 use super::answers::BUSY;
-use super::{Course, Lead, Outstanding};
+use super::{Course, Lead, Notice, Outstanding};
 
 /// The old name.
 #[derive(Debug)]
@@ -37,9 +37,15 @@ impl Course {
     }
 
     /// The ledger told the record under the old name, or that there is none.
-    pub(super) fn read_old(&mut self, now: BootInstant, sent: &Outstanding, reply: &TickReply) {
+    pub(super) fn read_old(
+        &mut self,
+        now: BootInstant,
+        sent: &Outstanding,
+        answer: &TickAnswer,
+        notices: &mut Vec<Notice>,
+    ) {
         let Some(old) = &mut self.renamed_from else { return };
-        let record = if let TickReply::Loaded(record) = reply { Some(record) } else { None };
+        let record = if let TickReply::Loaded(record) = &answer.reply { Some(record) } else { None };
         // With another schedule the job begins anew, as after any change of it.
         let same = record.filter(|record| record.schedule == self.text);
         (old.read, old.known) = (true, same.map(|record| record.last));
@@ -51,6 +57,7 @@ impl Course {
         if let Some(run) = on.filter(|_| self.is_exclusive()) {
             // It began under an earlier leader, and under the old name. None begins any more.
             self.retry_at = now.saturating_add(run.left.min(BUSY));
+            self.kept_waiting_by(run, answer.now_us, notices);
             return;
         }
         if let Some(record) = same {

@@ -17,7 +17,9 @@ impl Course {
     pub(super) fn waits_for_ring(&mut self, now: BootInstant, store_now: i64, due: &Due) -> Option<i64> {
         let rung = i64::try_from(now.saturating_since(self.rung?).as_micros()).unwrap_or(i64::MAX);
         let rung = store_now.saturating_sub(rung);
-        let (tick, patience) = (due.tick * MICROS, patience(&self.schedule, due.tick) * MICROS);
+        // One that is run only while it is young is still young then: the claim takes its time, too.
+        let young = i64::try_from(self.policy.within().as_secs() / 2).unwrap_or(i64::MAX);
+        let (tick, patience) = (due.tick * MICROS, patience(&self.schedule, due.tick).min(young) * MICROS);
         if rung.saturating_add(patience) >= tick {
             return None;
         }

@@ -80,3 +80,15 @@ fn a_changed_schedule_begins_anew_under_a_new_name_too() {
     let register = bench.sent();
     assert!(matches!(register.op, TickOp::Register { known: None, .. }), "{register:?}");
 }
+
+#[test]
+fn who_asks_for_a_run_by_hand_is_told_of_the_run_under_the_old_name_and_not_kept_waiting() {
+    let mut bench = bench();
+    bench.lead(1);
+    let now = bench.now;
+    bench.course.ask_by_hand(now, 1 << 100, &mut bench.notices);
+    reads_old(&mut bench, TickReply::Loaded(JobRecord { open: Some(open(Duration::from_secs(5))), ..record() }));
+    let by = Some((InstanceId::new("a").unwrap(), Duration::from_secs(60)));
+    assert_eq!(bench.notices, [Notice::Taken { nonce: 1 << 100, by }]);
+    assert!(bench.course.is_quiet());
+}

@@ -71,6 +71,27 @@ fn a_ring_that_is_lost_delays_one_tick_by_two_seconds_and_loses_none() {
 }
 
 #[test]
+fn a_tick_that_is_run_only_while_it_is_young_does_not_grow_old_waiting_for_its_ring() {
+    for seconds in 1..=5 {
+        let mut bench = Bench::rung(Policy { within: Some(Duration::from_secs(seconds)), ..Policy::DEFAULT });
+        bench.pass(15_000);
+        // The ring is lost, and it is woken a little late.
+        let request = match bench.poll() {
+            Poll::Send(request) => request,
+            Poll::Wait(at) => {
+                bench.now = at;
+                bench.pass(999);
+                bench.sent()
+            }
+            Poll::Idle => panic!("it forgets the tick"),
+        };
+        let is_the_tick = matches!(&request.op, TickOp::Claim(claim) if claim.tick == START + 60);
+        assert!(is_the_tick, "within {seconds} s: {request:?}");
+        assert!(!bench.notices.iter().any(|notice| matches!(notice, Notice::TooOld(_))));
+    }
+}
+
+#[test]
 fn a_ring_that_comes_twice_claims_once() {
     let mut bench = Bench::rung(Policy { overlap: Overlap::Allow, ..Policy::DEFAULT });
     bench.pass(15_300);
