@@ -270,8 +270,9 @@ impl Elector {
     ///
     /// # Errors
     /// [`DrainError::StillRunning`]: the elector has ended, but work outlived the grace. Its lease was not given back, so
-    /// nobody begins the same work for as long as the ttl: exit the process. [`DrainError::Unconfirmed`]: the leases end by
-    /// themselves.
+    /// nobody begins the same work for as long as the ttl: exit the process. If it names ticks that the ledger was not told of,
+    /// because the store did not answer, leases were given back, and those ticks count as claimed. [`DrainError::Unconfirmed`]:
+    /// the leases end by themselves.
     ///
     /// # Cancel safety
     /// The shutdown goes on if the future is dropped.

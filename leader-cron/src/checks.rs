@@ -83,7 +83,8 @@ fn check_policies(jobs: &[Job], schedules: &[Option<Schedule>], now: i64) -> Vec
         let period = schedule.as_ref()?.shortest_distance(now).unwrap_or(Duration::MAX);
         let place = job.place.to_string();
         let blocking = matches!(job.body, Body::Blocking(_));
-        let warnings = schedule.iter().flat_map(Schedule::warnings).chain(job.policy.warning(period, blocking));
+        let warnings =
+            schedule.iter().flat_map(|schedule| schedule.warnings(now)).chain(job.policy.warning(period, blocking));
         for warning in warnings {
             tracing::warn!(target: "leader", job = job.name, "job {} ({place}): {warning}", job.name);
         }
@@ -133,7 +134,7 @@ fn read_schedules(jobs: &[Job], now: i64, problems: &mut Vec<JobProblem>) -> Vec
         let mut wrong: Vec<_> =
             job.stray_zone.iter().map(|zone| ScheduleError::StrayZone { zone: zone.clone() }).collect();
         let schedule = Schedule::of(&job.schedules).map_err(|errors| wrong.extend(errors)).ok();
-        wrong.extend(schedule.iter().flat_map(|schedule| schedule.ended(now)));
+        wrong.extend(schedule.iter().flat_map(|schedule| schedule.never(now)));
         let is_right = wrong.is_empty();
         let problem = |error| JobProblem::Schedule { job: job.name.clone(), place: job.place.to_string(), error };
         problems.extend(wrong.into_iter().map(problem));

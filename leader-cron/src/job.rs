@@ -262,7 +262,12 @@ impl Job {
     /// The name that the job had before, in the same group: the ticks that were run under it are not run again, and those that
     /// nobody ran in between are made up for, as [`missed`](Self::missed) says. A run under the old name that is still on
     /// elsewhere is waited for, as one under the new name would be. A tick that was given back under the old name, or whose run
-    /// died, is not run again; and if the schedule has changed, too, it counts from now on, as always.
+    /// died, is not run again; a pause does not go along: pause the job by its new name, too; and if the schedule has changed, too,
+    /// it counts from now on, as always.
+    ///
+    /// A program that knows the job by its old name does not see runs under the new one. So unless runs may
+    /// [overlap](Self::overlap), async work is dropped when its lease is lost; [`blocking`](Self::blocking) work cannot be, and may
+    /// then run beside the next one.
     ///
     /// It may stay for as long as an instance with the old name may run, and is to go after that.
     ///

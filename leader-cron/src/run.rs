@@ -64,6 +64,8 @@ enum Ends {
     Told(oneshot::Receiver<()>),
     /// With its lease.
     WithLease,
+    /// Whichever is first.
+    ToldOrWithLease(oneshot::Receiver<()>),
     /// Never.
     Freely,
 }
@@ -101,7 +103,12 @@ impl Run {
         cut: oneshot::Receiver<()>,
     ) -> Self {
         job.record().busy += 1;
-        let permission = Permission { nonce, entry, ends: Ends::Told(cut), told: false };
+        // A program that knows the job by its old name may lead next, and knows nothing of a run under the new one.
+        let ends = match &job.renamed_from {
+            Some(_) if job.policy.is_exclusive() => Ends::ToldOrWithLease(cut),
+            _ => Ends::Told(cut),
+        };
+        let permission = Permission { nonce, entry, ends, told: false };
         Self { engine, job, tick, origin: Origin::Course(permission), asked: None, went: None, alone: None }
     }
 
@@ -135,7 +142,7 @@ impl Run {
         let ends = self.take_ends();
         let Some(Start { permit, context, span, step, mut report }) = self.begin() else { return };
         let lease = permit.lease();
-        let every_step = matches!(ends, Ends::WithLease);
+        let every_step = matches!(ends, Ends::WithLease | Ends::ToldOrWithLease(_));
         let body = stepping(step, every_step, caught(async move { start(context).await }).instrument(span));
         let body: BoxFuture<'_, _> = if engine.scoped { Box::pin(engine.elector.scope(body)) } else { Box::pin(body) };
         let body = async {
@@ -240,15 +247,21 @@ impl Permit {
 impl Ends {
     async fn reached(self, lease: Option<Lease>) {
         match (self, lease) {
-            (Self::Told(cut), _) => {
-                // Without a sender it will not be cut any more.
-                if cut.await.is_err() {
-                    pending().await
-                }
-            }
+            (Self::Told(cut), _) | (Self::ToldOrWithLease(cut), None) => told(cut).await,
             (Self::WithLease, Some(lease)) => lease.lost().await,
+            (Self::ToldOrWithLease(cut), Some(lease)) => tokio::select! {
+                () = told(cut) => {}
+                () = lease.lost() => {}
+            },
             (Self::WithLease, None) | (Self::Freely, _) => pending().await,
         }
+    }
+}
+
+async fn told(cut: oneshot::Receiver<()>) {
+    // Without a sender it will not be cut any more.
+    if cut.await.is_err() {
+        pending().await
     }
 }
 

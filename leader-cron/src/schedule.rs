@@ -186,22 +186,29 @@ impl Schedule {
         self.rules.iter().filter_map(|rule| rule.last_until(after, until)).max()
     }
 
-    /// What may be understood in another way than it is meant, for people.
-    pub(crate) fn warnings(&self) -> impl Iterator<Item = String> {
-        self.rules.iter().filter_map(|rule| match rule {
+    /// What is no mistake, and may not be meant, for people.
+    pub(crate) fn warnings(&self, now: i64) -> impl Iterator<Item = String> {
+        let ended = self.ended(now).map(|rule| format!("`{}` has no tick any more: take it out", rule.expression()));
+        let ambiguous = self.rules.iter().filter_map(|rule| match rule {
             Rule::Cron(cron) if cron.is_ambiguous() => Some(format!(
                 "`{}` names days of the month and days of the week, and runs on each day that is one of them; if both have to \
                  fit, write a `+` before the day of the week; if not, two schedules say it more clearly",
                 cron.expression()
             )),
             Rule::Cron(_) | Rule::Every(_) => None,
-        })
+        });
+        ended.chain(ambiguous)
     }
 
-    /// Those of its schedules that have no tick after `now`.
-    pub(crate) fn ended(&self, now: i64) -> impl Iterator<Item = ScheduleError> {
-        let ended = self.rules.iter().filter(move |rule| rule.next_after(now).is_none());
-        ended.map(|rule| ScheduleError::Never { expression: rule.expression() })
+    /// Those of its schedules that have no tick after `now`, and never had one; or all of them, if none has one.
+    pub(crate) fn never(&self, now: i64) -> impl Iterator<Item = ScheduleError> {
+        let all = self.next_after(now).is_none();
+        let never = self.ended(now).filter(move |rule| all || rule.next_after(0).is_none());
+        never.map(|rule| ScheduleError::Never { expression: rule.expression() })
+    }
+
+    fn ended(&self, now: i64) -> impl Iterator<Item = &Rule> {
+        self.rules.iter().filter(move |rule| rule.next_after(now).is_none())
     }
 
     /// The shortest distance of two ticks, among the next ones after `now`; `None` if there is at most one.

@@ -37,6 +37,10 @@ enum Stage {
     Left,
 }
 
+/// So many operation time-outs has the ledger of ticks to be told what is left, once there is nothing else to wait for: a store
+/// that is down would hold up an end without work for the whole grace.
+const TELLING: u32 = 3;
+
 /// One request to give leases back.
 #[derive(Debug)]
 pub(super) struct Drain {
@@ -48,6 +52,7 @@ pub(super) struct Drain {
     patience_ends: Option<BootInstant>,
     reply: Option<Reply>,
     began: bool,
+    hurried: bool,
     released: bool,
     unconfirmed: Vec<GroupName>,
 }
@@ -55,8 +60,8 @@ pub(super) struct Drain {
 impl Drain {
     pub(super) fn new(groups: Vec<usize>, then: Then, grace_ends: BootInstant, reply: Option<Reply>) -> Self {
         let groups = groups.into_iter().map(|group| (group, Stage::Busy)).collect();
-        let (began, released) = (false, false);
-        Self { groups, then, grace_ends, patience_ends: None, reply, began, released, unconfirmed: Vec::new() }
+        let (began, hurried, released) = (false, false, false);
+        Self { groups, then, grace_ends, patience_ends: None, reply, began, hurried, released, unconfirmed: Vec::new() }
     }
 
     /// When to look again though nothing happens; once both times have passed, only events move it on.
@@ -64,6 +69,13 @@ impl Drain {
         let asked = self.reply.is_some() || self.then == Then::Withdraw;
         let ends = self.patience_ends.unwrap_or(self.grace_ends);
         (asked && now < ends).then_some(ends)
+    }
+
+    /// Nothing but a call of the store is waited for: until then.
+    fn hurry(&mut self, until: BootInstant) {
+        if !std::mem::replace(&mut self.hurried, true) {
+            self.grace_ends = self.grace_ends.min(until);
+        }
     }
 
     /// The store has answered a release.
@@ -153,7 +165,12 @@ impl Driver {
             self.step(&mut drain, now);
             let left = drain.groups.iter().all(|(_, stage)| *stage == Stage::Left);
             let Shared { ungated, owed, .. } = &*self.shared;
-            let quiet = ungated.is_idle() && owed.is_idle() && self.locks.are_quiet();
+            let (told, ended) = (owed.is_idle(), ungated.is_idle() && self.locks.are_quiet());
+            if left && ended && !told {
+                let telling = self.shared.timing.operation_timeout.saturating_mul(TELLING);
+                drain.hurry(now.saturating_add(telling));
+            }
+            let quiet = told && ended;
             if left && (quiet || drain.then != Then::Withdraw) {
                 if drain.then == Then::Withdraw {
                     self.ending = true;

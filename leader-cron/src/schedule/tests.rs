@@ -200,7 +200,7 @@ fn an_expression_with_both_day_fields_is_warned_about_unless_it_says_how_it_is_m
         ("@weekly", false),
     ] {
         let schedule = Schedule::parse(expression, None).unwrap();
-        let warnings: Vec<_> = schedule.warnings().collect();
+        let warnings: Vec<_> = schedule.warnings(0).collect();
         assert_eq!(warnings.len(), usize::from(is_ambiguous), "{expression}: {warnings:?}");
         assert!(warnings.iter().all(|warning| warning.contains(expression) && warning.contains("`+`")));
     }
@@ -208,4 +208,22 @@ fn an_expression_with_both_day_fields_is_warned_about_unless_it_says_how_it_is_m
     let both = Schedule::parse("0 0 13 * +FRI", None).unwrap();
     let first = both.next_after(1_800_000_000).unwrap();
     assert!(both.local_time(first).starts_with("2027-08-13"), "{}", both.local_time(first));
+}
+
+#[test]
+fn a_union_of_which_one_schedule_has_ended_goes_on_and_says_so() {
+    let timings = |expressions: &[&'static str]| -> Vec<_> {
+        expressions.iter().map(|expression| Timing::Cron { expression: *expression, zone: None }).collect()
+    };
+    let now = 1_900_000_000;
+    for (expressions, never, warned) in [
+        (&["@daily", "0 0 0 1 1 * 2026"][..], 0, 1),
+        (&["@daily", "0 0 30 2 *"], 1, 1),
+        (&["0 0 0 1 1 * 2026"], 1, 1),
+        (&["@daily"], 0, 0),
+    ] {
+        let schedule = Schedule::of(&timings(expressions)).unwrap();
+        assert_eq!(schedule.never(now).count(), never, "{expressions:?}");
+        assert_eq!(schedule.warnings(now).count(), warned, "{expressions:?}");
+    }
 }
