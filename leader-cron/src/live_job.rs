@@ -85,8 +85,7 @@ impl LiveJob {
                 let (count, from) = (gap.count, self.schedule.local_time(gap.from));
                 tracing::warn!(
                     target: "leader", job, group,
-                    "{count} ticks of job {job}, from {from} on, came while nobody could run them, and are older by now than the \
-                     job runs (`within`); it waits for its next tick"
+                    "{count} ticks of job {job}, from {from} on, are not run: {}; the next one is waited for", gap.reason
                 );
             }
             Notice::Superseded(tick) => {
