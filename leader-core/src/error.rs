@@ -371,15 +371,14 @@ pub enum StoreUrlError {
     )]
     SqlitePath,
     /// A part of a Redis URL that cannot be used.
-    #[error(
-        "the {part} of the Redis URL {problem}; a Redis URL looks like `redis://user:password@host:6379/0`, or \
-         `rediss://…` by TLS, where user, password, port and database may be left out"
-    )]
+    #[error("the {part} of the Redis URL {problem}; a Redis URL looks like {form}")]
     Redis {
         /// Which part.
         part: &'static str,
         /// What is wrong with it, without its text.
         problem: String,
+        /// What a URL with this scheme looks like.
+        form: &'static str,
     },
     /// A scheme that means several Redis servers.
     #[error(

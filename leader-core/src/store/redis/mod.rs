@@ -27,7 +27,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use self::address::Address;
+use self::address::Place;
 use self::connection::{Client, Failure};
 use self::failure::Denied;
 use self::fred::FredClient;
@@ -116,10 +116,16 @@ impl RedisStore {
     }
 
     pub(crate) fn open(url: &str, options: &StoreOptions) -> Result<Self, StoreUrlError> {
-        let address = Address::parse(url)?;
+        let place = Place::parse(url)?;
+        let scheme = || url.split(':').next().unwrap_or_default().to_owned();
+        let address = place.to_string();
+        let client = match place {
+            Place::Server(address) => FredClient::new(address),
+            Place::Sentinels(_) | Place::Cluster(_) => return Err(StoreUrlError::SeveralServers { scheme: scheme() }),
+        };
         Ok(Self(Arc::new(Inner {
-            address: address.to_string(),
-            client: Arc::new(FredClient::new(address)),
+            address,
+            client: Arc::new(client),
             keys: Keys::new(&options.prefix),
             options: options.clone(),
             script: script::TEXT.into(),

@@ -13,7 +13,7 @@ mod tls;
 
 use std::time::Duration;
 
-use super::address::Address;
+use super::address::Place;
 use super::connection::{Client, Failure, Link, Reply, Request};
 
 /// Long enough for a busy machine, where nothing is said about time.
@@ -22,7 +22,10 @@ const AMPLE: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_millis(300);
 
 fn client(url: &str) -> impl Client {
-    super::fred::FredClient::new(Address::parse(url).unwrap())
+    match Place::parse(url).unwrap() {
+        Place::Server(address) => super::fred::FredClient::new(address),
+        several => panic!("{several} is no single server"),
+    }
 }
 
 async fn link(url: &str) -> Box<dyn Link> {
