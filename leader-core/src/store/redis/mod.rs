@@ -14,6 +14,7 @@ mod jobs;
 mod keys;
 mod locks;
 mod script;
+mod sentinel;
 mod session;
 mod slot;
 #[cfg(feature = "testing")]
@@ -29,11 +30,12 @@ use std::time::{Duration, Instant};
 
 use self::address::Place;
 use self::connection::{Client, Failure};
-use self::failure::Denied;
+use self::failure::{Denied, code};
 use self::fred::FredClient;
 use self::keys::Keys;
 use self::locks::LockKeys;
 use self::script::Common;
+use self::sentinel::SentinelClient;
 use self::session::{Script, Session};
 use super::{
     Answers, Batch, Command, Examination, Guarantees, LeaseStore, LockAnswers, LockBatch, StoreFuture, TickAnswers,
@@ -91,6 +93,8 @@ pub struct RedisStore(Arc<Inner>);
 struct Inner {
     client: Arc<dyn Client>,
     address: String,
+    /// The primary is found by sentinels, and may be another one soon.
+    has_sentinels: bool,
     keys: Keys,
     options: StoreOptions,
     script: Arc<str>,
@@ -117,15 +121,22 @@ impl RedisStore {
 
     pub(crate) fn open(url: &str, options: &StoreOptions) -> Result<Self, StoreUrlError> {
         let place = Place::parse(url)?;
-        let scheme = || url.split(':').next().unwrap_or_default().to_owned();
-        let address = place.to_string();
-        let client = match place {
-            Place::Server(address) => FredClient::new(address),
-            Place::Sentinels(_) | Place::Cluster(_) => return Err(StoreUrlError::SeveralServers { scheme: scheme() }),
+        let (address, has_sentinels) = (place.to_string(), matches!(place, Place::Sentinels(_)));
+        let client: Arc<dyn Client> = match place {
+            Place::Server(address) => Arc::new(FredClient::new(address)),
+            Place::Sentinels(sentinels) => {
+                let connector = |address| Arc::new(FredClient::new(address)) as Arc<dyn Client>;
+                Arc::new(SentinelClient::new(sentinels, Box::new(connector)))
+            }
+            Place::Cluster(_) => {
+                let scheme = url.split(':').next().unwrap_or_default().to_owned();
+                return Err(StoreUrlError::SeveralServers { scheme });
+            }
         };
         Ok(Self(Arc::new(Inner {
+            client,
             address,
-            client: Arc::new(client),
+            has_sentinels,
             keys: Keys::new(&options.prefix),
             options: options.clone(),
             script: script::TEXT.into(),
@@ -220,7 +231,7 @@ impl RedisStore {
     }
 
     fn error(&self, failure: Failure, attempted: &str, timeout: Duration) -> StoreError {
-        failure::store_error(failure, format!("{attempted} {}", self.0.address), timeout, &self.0.keys)
+        self.0.store_error(failure, format!("{attempted} {}", self.0.address), timeout)
     }
 
     async fn execute(&self, commands: &[Command], timeout: Duration) -> Result<Answers, (Failure, &'static str)> {
@@ -257,6 +268,20 @@ impl RedisStore {
             answer.map_err(|error| self.error(Failure::Server(error), &attempted(), timeout))
         };
         Ok(answers.into_iter().zip(commands).map(of).collect())
+    }
+}
+
+impl Inner {
+    /// What a failure means for whoever `attempted` something within `timeout`.
+    fn store_error(&self, failure: Failure, attempted: String, timeout: Duration) -> StoreError {
+        let failure = match failure {
+            // Not by a mistake in the URL: sentinels have made another one the primary, and the next link leads there.
+            Failure::Server(error) if self.has_sentinels && ["READONLY", "MASTERDOWN"].contains(&code(&error)) => {
+                Failure::Unreachable(error)
+            }
+            failure => failure,
+        };
+        failure::store_error(failure, attempted, timeout, &self.keys)
     }
 }
 
@@ -341,7 +366,10 @@ impl LeaseStore for RedisStore {
             let connected = inner.client.connect(until.saturating_duration_since(Instant::now())).await;
             let deaf = session.and_then(|session| session.deaf());
             let examined = match connected {
-                Ok(link) => doctor::examine(&*link, &inner.keys, &examination, deaf.as_deref(), until).await,
+                Ok(link) => {
+                    let (keys, sentinels) = (&inner.keys, inner.has_sentinels);
+                    doctor::examine(&*link, keys, &examination, deaf.as_deref(), sentinels, until).await
+                }
                 Err(failure) => doctor::examine_refusal(failure),
             };
             examined.map_err(|failure| self.error(failure, "examine", examination.timeout))

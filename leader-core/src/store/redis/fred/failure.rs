@@ -125,14 +125,15 @@ fn of_tls(text: &str, address: &Address) -> Failure {
 pub(super) fn no_tls(address: &Address) -> Failure {
     Failure::Impossible {
         cause: format!("{} does not speak TLS", address.server),
-        advice: "use a `redis://` URL, or the port where the server does".to_owned(),
+        advice: "use a `redis://` URL (`redis-sentinel://` for sentinels), or the port where the server does"
+            .to_owned(),
     }
 }
 
 pub(super) fn tls_only(address: &Address) -> Failure {
     Failure::Impossible {
         cause: format!("{} speaks TLS, not plain text", address.server),
-        advice: "use a `rediss://` URL, or the port for plain text".to_owned(),
+        advice: "use a `rediss://` URL (`rediss-sentinel://` for sentinels), or the port for plain text".to_owned(),
     }
 }
 

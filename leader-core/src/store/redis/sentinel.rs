@@ -1,0 +1,111 @@
+//! Redis by Sentinel: each link leads to the server that sentinels call the primary when it is opened.
+//!
+//! Links are those of another client, and so are the connections to sentinels. What is added here is where they lead: it is
+//! asked when a link is opened ([`Finder::find`]), and once a second beside ([`Finder::look`]), since whoever can still reach a
+//! primary that was given up sees no error. A link that leads elsewhere than what was found last is over.
+
+mod answer;
+mod finder;
+mod tally;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::time::sleep;
+
+use self::finder::{Connector, Finder};
+use super::address::{Sentinels, Server};
+use super::connection::{Client, Failure, Heard, Link, Lookout, Pending, Reply, Request, Subscription};
+
+/// Time from one question to the next, of an elector whose links are in order.
+const ASK: Duration = Duration::from_secs(1);
+
+/// Makes links to the primary of a service.
+pub(super) struct SentinelClient {
+    finder: Arc<Finder>,
+}
+
+impl SentinelClient {
+    /// `connector`: makes the client for one server.
+    pub(super) fn new(sentinels: Sentinels, connector: Connector) -> Self {
+        Self { finder: Arc::new(Finder::new(sentinels, connector)) }
+    }
+}
+
+impl Client for SentinelClient {
+    fn connect(&self, timeout: Duration) -> Pending<'_, Box<dyn Link>> {
+        Box::pin(async move {
+            let until = Instant::now() + timeout;
+            // The other half is for the primary.
+            let to = self.finder.find(timeout / 2).await?;
+            let link = self.finder.client_of(&to).connect(left(until)?).await?;
+            match link.run(Request::bare("ROLE"), left(until)?).await {
+                Ok(Reply::List(parts)) if parts.first() == Some(&Reply::Text("master".to_owned())) => {}
+                // Not permitted: then the first write tells.
+                Err(Failure::Server(_)) => {}
+                Ok(_) => return Err(no_primary(&to)),
+                Err(failure) => return Err(failure),
+            }
+            Ok(Box::new(Led { link, to, finder: Arc::clone(&self.finder) }) as Box<dyn Link>)
+        })
+    }
+
+    fn subscribe(
+        &self,
+        channels: Vec<String>,
+        heard: Box<dyn Fn(Heard) + Send + Sync>,
+        patience: Duration,
+        timeout: Duration,
+    ) -> Pending<'_, Box<dyn Subscription>> {
+        Box::pin(async move {
+            let until = Instant::now() + patience;
+            let to = self.finder.find(patience / 2).await?;
+            self.finder.client_of(&to).subscribe(channels, heard, left(until)?, timeout).await
+        })
+    }
+
+    fn watch(&self, moved: Box<dyn Fn() + Send + Sync>) -> Option<Lookout> {
+        let finder = Arc::clone(&self.finder);
+        let mut seen = finder.moves();
+        Some(Lookout::over(async move {
+            loop {
+                // Not in step with the rest of the fleet.
+                sleep(ASK.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
+                finder.look(ASK).await;
+                let moves = finder.moves();
+                if std::mem::replace(&mut seen, moves) != moves {
+                    moved();
+                }
+            }
+        }))
+    }
+}
+
+/// A link to what was the primary when it was opened.
+struct Led {
+    link: Box<dyn Link>,
+    to: Server,
+    finder: Arc<Finder>,
+}
+
+impl Link for Led {
+    fn run(&self, request: Request, timeout: Duration) -> Pending<'_, Reply> {
+        self.link.run(request, timeout)
+    }
+
+    fn is_over(&self) -> bool {
+        self.link.is_over() || self.finder.leads_elsewhere(&self.to)
+    }
+}
+
+/// The sentinels are behind, or the server is: whoever asks again a little later learns which.
+fn no_primary(server: &Server) -> Failure {
+    Failure::Unreachable(format!("the sentinels call {server} the primary, and it says that it is a replica"))
+}
+
+fn left(until: Instant) -> Result<Duration, Failure> {
+    let left = until.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(Failure::TimedOut) } else { Ok(left) }
+}
