@@ -339,13 +339,13 @@ pub enum StoreUrlError {
     /// The text does not begin with a scheme.
     #[error(
         "the store's URL has no scheme; use `redis://host:6379`, `rediss://host:6379` (by TLS), \
-         `sqlite:///path/to/leader.db` or `memory:`"
+         `redis-sentinel://host:26379/service`, `sqlite:///path/to/leader.db` or `memory:`"
     )]
     NoScheme,
     /// No store has this scheme.
     #[error(
         "no store has the scheme `{scheme}`; use `redis://host:6379`, `rediss://host:6379` (by TLS), \
-         `sqlite:///path/to/leader.db` or `memory:`"
+         `redis-sentinel://host:26379/service`, `sqlite:///path/to/leader.db` or `memory:`"
     )]
     UnknownScheme {
         /// What precedes the colon.
@@ -380,10 +380,10 @@ pub enum StoreUrlError {
         /// What a URL with this scheme looks like.
         form: &'static str,
     },
-    /// A scheme that means several Redis servers.
+    /// A scheme that means several Redis servers at once.
     #[error(
-        "a `{scheme}` URL means several servers, and this version speaks to a single one: use `redis://host:6379`, or \
-         `rediss://host:6379` by TLS"
+        "a `{scheme}` URL means the servers of a cluster, and this version speaks to a single primary: use \
+         `redis://host:6379`, `rediss://host:6379` (by TLS) or `redis-sentinel://host:26379/service`"
     )]
     SeveralServers {
         /// What precedes the colon.

@@ -143,7 +143,7 @@ mod tests {
             ("s&cret://host", "no scheme"),
         ] {
             let text = refused(url);
-            for known in [shown, "`redis://", "`rediss://", "`sqlite:///", "`memory:`"] {
+            for known in [shown, "`redis://", "`rediss://", "`redis-sentinel://", "`sqlite:///", "`memory:`"] {
                 assert!(text.contains(known), "{url}: {text}");
             }
             assert!(!text.contains("secret") && !text.contains("s&cret"), "{text}");

@@ -28,10 +28,10 @@ pub(super) trait Client: Send + Sync + 'static {
     ) -> Pending<'_, Box<dyn Subscription>>;
 
     /// Finds out by itself, on the current runtime, whether links lead elsewhere than they should by now, for as long as the
-    /// returned value lives. `moved` is told each time; links that are over by that say so. Nothing where a name always means
-    /// the same server.
-    fn watch(&self, moved: Box<dyn Fn() + Send + Sync>) -> Option<Lookout> {
-        drop(moved);
+    /// returned value lives, and about once in a `timeout`. `moved` is told each time; links that are over by that say so.
+    /// Nothing where a name always means the same server.
+    fn watch(&self, timeout: Duration, moved: Box<dyn Fn() + Send + Sync>) -> Option<Lookout> {
+        let _ = (timeout, moved);
         None
     }
 }

@@ -71,11 +71,18 @@ use crate::identity::Incarnation;
 ///   the server lost its memory count as claimed, unless the leader that claimed them leads all the time.
 /// - Guarded writes ([`fence`](crate::fence)) have connections of their own, too. Beside each key that they write stands
 ///   `{<key>}:fence`, for a day.
+/// - By Sentinel (`redis-sentinel://`), each connection leads to the primary that the sentinels name when it is opened, by the
+///   latest election that any of them tells of. One of them is asked again once in an operation time-out, at most once a
+///   second: so a primary that was given up is left by everybody who can still reach it. Name all sentinels in the URL; more
+///   than half of them settle a question at once, and each that answers is enough. After a failover a group has a leader
+///   within a ttl and a retry of the new primary's first answer.
 /// - If instances have different ttls, tell all of them the largest:
 ///   [`Config::shortest_quarantine`](crate::Config::shortest_quarantine).
 /// - Limits: a jump of the server's own clock can give two leaders until the older one's next renew. If that clock was set back
 ///   while the server lost its memory, and the only instance that knew the last term is silent, a term can come twice, and so
-///   can a tick. Two servers that both take writes for one name have a leader each.
+///   can a tick. Two servers that both take writes for one name have a leader each; so have two
+///   primaries by Sentinel, for as long as a leader reaches the old one and no sentinel that knows of the new one. On Redis 7
+///   or newer, `min-replicas-to-write 1` with a `min-replicas-max-lag` below the ttl bounds that.
 ///
 /// ```
 /// use leader_core::store::{LeaseStore, RedisStore};
@@ -84,6 +91,12 @@ use crate::identity::Incarnation;
 /// let store = RedisStore::new("redis://user:secret@cache.internal/2")?;
 /// assert_eq!(store.address(), "redis://***@cache.internal:6379/2");
 /// assert!(store.guarantees().between_hosts);
+///
+/// let store = RedisStore::new("redis-sentinel://user:secret@s1.internal,s2.internal,s3.internal/mymaster")?;
+/// assert_eq!(
+///     store.address(),
+///     "redis-sentinel://***@s1.internal:26379,s2.internal:26379,s3.internal:26379/mymaster/0"
+/// );
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]
@@ -110,8 +123,11 @@ struct Inner {
 type Sessions = Arc<Mutex<HashMap<Incarnation, Arc<Session>>>>;
 
 impl RedisStore {
-    /// The store in the server that `url` names: `redis://[user][:password@]host[:port][/database]`, or `rediss://…` for
-    /// TLS (feature `redis-tls`). Nothing is opened yet.
+    /// The store in the server that `url` names: `redis://[user][:password@]host[:port][/database]`; or in the primary that
+    /// sentinels name: `redis-sentinel://[user][:password@]host[:port][,host2[:port]…]/service[/database]`. User and password
+    /// are those of the servers; where the sentinels ask for one too, it follows as
+    /// `?sentinel_user=…&sentinel_password=…`. Special characters in them are percent-encoded. `rediss://…` and
+    /// `rediss-sentinel://…` speak TLS (feature `redis-tls`). Nothing is opened yet.
     ///
     /// # Errors
     /// [`StoreUrlError`] says which part of the URL is wrong; it never shows a password.

@@ -1,8 +1,12 @@
 //! Redis by Sentinel: each link leads to the server that sentinels call the primary when it is opened.
 //!
 //! Links are those of another client, and so are the connections to sentinels. What is added here is where they lead: it is
-//! asked when a link is opened ([`Finder::find`]), and once a second beside ([`Finder::look`]), since whoever can still reach a
+//! asked when a link is opened ([`Finder::find`]), and now and then beside ([`Finder::look`]), since whoever can still reach a
 //! primary that was given up sees no error. A link that leads elsewhere than what was found last is over.
+//!
+//! So an old primary is left by all who reach a sentinel that knows of the new one. Whoever reaches the old primary and no such
+//! sentinel stays with it, and then both may give the lease: only a primary that takes no writes without its replicas excludes
+//! that.
 
 mod answer;
 mod finder;
@@ -19,8 +23,14 @@ use self::finder::{Connector, Finder};
 use super::address::{Sentinels, Server};
 use super::connection::{Client, Failure, Heard, Link, Lookout, Pending, Reply, Request, Subscription};
 
-/// Time from one question to the next, of an elector whose links are in order.
-const ASK: Duration = Duration::from_secs(1);
+/// The longest and the shortest time from one question to the next, of an elector whose links are in order. It follows the
+/// operation time-out, and so the ttl: with the next primary, others wait for a ttl before they lead.
+const SELDOM: Duration = Duration::from_secs(1);
+const OFTEN: Duration = Duration::from_millis(100);
+/// How long a sentinel may take at least.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// So many times as often is asked while there is no link.
+const HASTE: u32 = 4;
 
 /// Makes links to the primary of a service.
 pub(super) struct SentinelClient {
@@ -38,6 +48,7 @@ impl Client for SentinelClient {
     fn connect(&self, timeout: Duration) -> Pending<'_, Box<dyn Link>> {
         Box::pin(async move {
             let until = Instant::now() + timeout;
+            self.finder.note_lack(true);
             // The other half is for the primary.
             let to = self.finder.find(timeout / 2).await?;
             let link = self.finder.client_of(&to).connect(left(until)?).await?;
@@ -48,6 +59,7 @@ impl Client for SentinelClient {
                 Ok(_) => return Err(no_primary(&to)),
                 Err(failure) => return Err(failure),
             }
+            self.finder.note_lack(false);
             Ok(Box::new(Led { link, to, finder: Arc::clone(&self.finder) }) as Box<dyn Link>)
         })
     }
@@ -66,14 +78,21 @@ impl Client for SentinelClient {
         })
     }
 
-    fn watch(&self, moved: Box<dyn Fn() + Send + Sync>) -> Option<Lookout> {
+    fn watch(&self, timeout: Duration, moved: Box<dyn Fn() + Send + Sync>) -> Option<Lookout> {
         let finder = Arc::clone(&self.finder);
+        let every = timeout.clamp(OFTEN, SELDOM);
         let mut seen = finder.moves();
         Some(Lookout::over(async move {
             loop {
                 // Not in step with the rest of the fleet.
-                sleep(ASK.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
-                finder.look(ASK).await;
+                let wait = every.mul_f64(0.5 + fastrand::f64() / 2.0);
+                for part in 0..HASTE {
+                    sleep(wait / HASTE).await;
+                    if part > 0 && finder.lacks_a_link() {
+                        break;
+                    }
+                }
+                finder.look(every.max(PATIENCE)).await;
                 let moves = finder.moves();
                 if std::mem::replace(&mut seen, moves) != moves {
                     moved();

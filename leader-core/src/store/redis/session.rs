@@ -144,7 +144,8 @@ impl Session {
         self.1.get_or_init(|| {
             // Not the other way round, as for a subscription.
             let shared = Arc::downgrade(&self.0);
-            self.0.client.watch(Box::new(move || shared.upgrade().iter().for_each(|shared| shared.moved())))
+            let moved = move || shared.upgrade().iter().for_each(|shared| shared.moved());
+            self.0.client.watch(self.0.timeout, Box::new(moved))
         });
         self.connections(Instant::now() + self.0.timeout).await.map(drop)
     }

@@ -1,6 +1,6 @@
 //! Asks sentinels where the primary is, and keeps what was found.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -25,6 +25,8 @@ pub(super) struct Finder {
     known: Mutex<Known>,
     /// Whose turn it is to be asked alone.
     turn: AtomicUsize,
+    /// The last attempt to open a link has failed, or goes on.
+    lack: AtomicBool,
 }
 
 /// What all who ask have found out.
@@ -52,7 +54,7 @@ impl Finder {
     pub(super) fn new(sentinels: Sentinels, connector: Connector) -> Self {
         // A fleet does not begin with the same one.
         let turn = AtomicUsize::new(fastrand::usize(..sentinels.servers.len()));
-        Self { sentinels, connector, known: Mutex::default(), turn }
+        Self { sentinels, connector, known: Mutex::default(), turn, lack: AtomicBool::new(false) }
     }
 
     /// The client for a server that the sentinels watch.
@@ -68,6 +70,15 @@ impl Finder {
     /// How often another server became the primary, as far as is known.
     pub(super) fn moves(&self) -> u64 {
         self.known().moves
+    }
+
+    pub(super) fn note_lack(&self, lack: bool) {
+        self.lack.store(lack, Ordering::Relaxed);
+    }
+
+    /// Somebody waits for a link to a primary.
+    pub(super) fn lacks_a_link(&self) -> bool {
+        self.lack.load(Ordering::Relaxed)
     }
 
     /// Asks all sentinels at once.

@@ -170,7 +170,7 @@ async fn a_link_is_over_when_another_server_is_the_primary_and_that_is_told_once
     tell("p", 1);
     let client = world.client(sentinels(3));
     let (tell_moved, mut moved) = tokio::sync::mpsc::unbounded_channel();
-    let _lookout = client.watch(Box::new(move || tell_moved.send(()).unwrap()));
+    let _lookout = client.watch(SELDOM, Box::new(move || tell_moved.send(()).unwrap()));
     let old = client.connect(AMPLE).await.unwrap();
     assert!(tokio::time::timeout(AMPLE, moved.recv()).await.is_err(), "it has not moved");
     assert!(!old.is_over());
@@ -178,7 +178,7 @@ async fn a_link_is_over_when_another_server_is_the_primary_and_that_is_told_once
     world.set("s1", Host::Tells("q", 2));
     let before = tokio::time::Instant::now();
     moved.recv().await.unwrap();
-    assert!(before.elapsed() <= 3 * ASK, "{:?}", before.elapsed());
+    assert!(before.elapsed() <= 3 * SELDOM, "{:?}", before.elapsed());
     assert!(old.is_over());
     tell("q", 2);
     let new = client.connect(AMPLE).await.unwrap();
@@ -198,7 +198,7 @@ async fn a_sentinel_that_is_behind_does_not_lead_back() {
     world.set("s2", Host::Tells("q", 2));
     let client = world.client(sentinels(3));
     let (tell_moved, mut moved) = tokio::sync::mpsc::unbounded_channel();
-    let lookout = client.watch(Box::new(move || tell_moved.send(()).unwrap()));
+    let lookout = client.watch(SELDOM, Box::new(move || tell_moved.send(()).unwrap()));
     let link = client.connect(AMPLE).await.unwrap();
     assert_eq!(world.opened().last().unwrap(), "q");
     assert!(tokio::time::timeout(AMPLE, moved.recv()).await.is_err() && !link.is_over());
