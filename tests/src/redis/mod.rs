@@ -22,4 +22,4 @@ pub use port::Port;
 pub use proxy::{Proxy, Way};
 pub use sentinel::Sentinel;
 pub use server::RedisServer;
-pub use watched::{SERVICE, Watched};
+pub use watched::{Promoted, SERVICE, Watched};

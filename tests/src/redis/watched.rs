@@ -23,6 +23,17 @@ pub struct Watched {
     pub sentinels: Vec<Sentinel>,
 }
 
+/// A server that became the primary.
+#[derive(Debug, Clone, Copy)]
+pub struct Promoted {
+    /// Which one.
+    pub server: usize,
+    /// When it was seen to take writes.
+    pub took_writes: BootInstant,
+    /// When a sentinel was seen to name it, which is up to a second later.
+    pub named: BootInstant,
+}
+
 impl Watched {
     /// Servers with these options, and sentinels with these lines and this password; all of them know each other, and the
     /// replicas follow. None, with the reason printed, where no Redis is installed.
@@ -88,18 +99,27 @@ impl Watched {
         });
     }
 
-    /// Waits until another server than this one is a primary; which, and when that was seen.
+    /// Waits until another server than this one is a primary, and then until a sentinel names it.
     ///
     /// # Panics
-    /// If none becomes one.
-    pub fn until_promoted(&self, old: usize) -> (usize, BootInstant) {
-        eventually("a replica is promoted", || {
+    /// If that does not come about.
+    pub fn until_promoted(&self, old: usize) -> Promoted {
+        let (server, took_writes) = eventually("a replica is promoted", || {
             (0..self.servers.len()).filter(|number| *number != old).find_map(|number| {
                 // A sentinel ends all connections to a server whose role it changes.
                 let info: String = self.servers[number].try_command(&["INFO", "replication"]).ok()?;
                 info.contains("role:master").then(|| (number, BootInstant::now()))
             })
-        })
+        });
+        let port = self.servers[server].address().port();
+        let named = eventually("a sentinel names the new primary", || {
+            self.sentinels.iter().find_map(|sentinel| {
+                let question = ["SENTINEL", "get-master-addr-by-name", SERVICE];
+                let (_, named): (String, u16) = sentinel.try_command(&question).ok()?;
+                (named == port).then(BootInstant::now)
+            })
+        });
+        Promoted { server, took_writes, named }
     }
 
     /// Waits until the others follow this server. One that was the primary does so only some seconds later.

@@ -9,9 +9,9 @@ fn somebody_leads_after_the_primary_was_killed_and_it_comes_back_as_a_replica() 
     let Some((mut scene, reign)) = Scene::new() else { return };
     scene.watched.servers[0].kill();
     let fault = BootInstant::now();
-    let (new, promoted) = scene.watched.until_promoted(0);
-    scene.led_again("kill -9 of the primary", fault, promoted, &reign);
-    scene.until_all_listen_to(new);
+    let new = scene.watched.until_promoted(0);
+    scene.led_again("kill -9 of the primary", fault, &new, &reign);
+    scene.until_all_listen_to(new.server);
     scene.watched.servers[0].start_again();
     scene.watched.until_all_know();
     let reign = scene.fleet.leader("default", reign.term);
@@ -25,9 +25,9 @@ fn somebody_leads_after_the_primary_was_stopped_and_when_it_goes_on_nobody_else_
     let Some((mut scene, reign)) = Scene::new() else { return };
     scene.watched.servers[0].stop();
     let fault = BootInstant::now();
-    let (new, promoted) = scene.watched.until_promoted(0);
-    let view = scene.led_again("SIGSTOP of the primary", fault, promoted, &reign);
-    scene.until_all_listen_to(new);
+    let new = scene.watched.until_promoted(0);
+    let view = scene.led_again("SIGSTOP of the primary", fault, &new, &reign);
+    scene.until_all_listen_to(new.server);
     // For a moment it takes itself for the primary, and has commands to read that nobody waits for.
     scene.watched.servers[0].cont();
     scene.watched.until_all_know();
@@ -44,13 +44,13 @@ fn leader_and_followers_find_the_server_that_an_operator_made_the_primary() {
     for _ in 0..2 {
         scene.watched.fail_over();
         let fault = BootInstant::now();
-        let (new, promoted) = scene.watched.until_promoted(old);
-        let view = scene.leads_on("SENTINEL FAILOVER", fault, promoted);
+        let new = scene.watched.until_promoted(old);
+        let view = scene.leads_on("SENTINEL FAILOVER", fault, &new);
         assert!(view.term >= term);
-        scene.until_all_listen_to(new);
-        scene.watched.until_followed(new);
+        scene.until_all_listen_to(new.server);
+        scene.watched.until_followed(new.server);
         scene.watched.until_all_know();
-        (old, term) = (new, view.term);
+        (old, term) = (new.server, view.term);
     }
     scene.fleet.assert_safe();
 }
@@ -61,12 +61,12 @@ fn a_primary_that_only_sentinels_cannot_reach_is_left_by_all() {
     let Some((mut scene, _)) = Scene::new() else { return };
     scene.watched.hide_from_sentinels(0);
     let fault = BootInstant::now();
-    let (new, promoted) = scene.watched.until_promoted(0);
-    scene.until_all_listen_to(new);
+    let new = scene.watched.until_promoted(0);
+    scene.until_all_listen_to(new.server);
     let role: String = scene.watched.servers[0].command(&["INFO", "replication"]);
     assert!(role.contains("role:master"), "nobody has told it: {role}");
-    scene.leads_on("a primary that sentinels do not reach", fault, promoted);
-    assert!(scene.watched.servers[new].command::<bool>(&["EXISTS", "leader:default"]));
+    scene.leads_on("a primary that sentinels do not reach", fault, &new);
+    assert!(scene.watched.servers[new.server].command::<bool>(&["EXISTS", "leader:default"]));
     for label in LABELS {
         assert!(!scene.fleet.problems(label).contains("READONLY"));
     }

@@ -15,7 +15,7 @@ use std::time::Duration;
 use leader_core::BootInstant;
 use leader_examples::history::View;
 use leader_tests::process::{Fleet, Reign, Spawn};
-use leader_tests::redis::Watched;
+use leader_tests::redis::{Promoted, Watched};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_node");
 const LABELS: [&str; 3] = ["a", "b", "c"];
@@ -25,7 +25,7 @@ const RETRY: Duration = Duration::from_millis(500);
 /// So that there is always a renewal under way, or about to be.
 const HEARTBEAT: Duration = Duration::from_millis(200);
 
-/// Within which somebody leads after a new primary takes writes.
+/// Within which somebody leads after a sentinel has named a new primary: a ttl and two tries.
 const BOUND: Duration = Duration::from_secs(3);
 /// What a busy machine may add to that.
 const ROOM: Duration = Duration::from_secs(6);
@@ -58,33 +58,35 @@ impl Scene {
         plan
     }
 
-    /// Waits until somebody leads under a later term than `reign`, on a primary that took writes at `promoted`, prints what it
+    /// Waits until somebody leads under a later term than `reign`, on this primary, prints what it
     /// took, and asserts that it was not long.
     #[allow(clippy::print_stderr)]
-    fn led_again(&mut self, what: &str, fault: BootInstant, promoted: BootInstant, reign: &Reign) -> View {
+    fn led_again(&mut self, what: &str, fault: BootInstant, new: &Promoted, reign: &Reign) -> View {
         let view = self.fleet.next_view("default", fault, reign.term);
         let after = |instant: BootInstant| BootInstant::from_nanos(view.began_ns).saturating_since(instant);
         eprintln!(
-            "{what}: the new primary after {:.3} s, {} leads {:.3} s after that, under term {}",
-            promoted.saturating_since(fault).as_secs_f64(),
+            "{what}: the new primary after {:.3} s, named after {:.3} s, {} leads {:.3} s after that, under term {}",
+            new.took_writes.saturating_since(fault).as_secs_f64(),
+            new.named.saturating_since(fault).as_secs_f64(),
             view.instance,
-            after(promoted).as_secs_f64(),
+            after(new.named).as_secs_f64(),
             view.term
         );
-        assert!(after(promoted) <= BOUND + ROOM, "{:?} after the new primary", after(promoted));
+        assert!(after(new.named) <= BOUND + ROOM, "{:?} after the new primary was named", after(new.named));
         view
     }
 
-    /// Waits until somebody leads when all that may have been believed when the new primary was there has ended, and prints how
+    /// Waits until somebody leads when all that may have been believed when the new primary was named has ended, and prints how
     /// long nobody led.
     #[allow(clippy::print_stderr)]
-    fn leads_on(&mut self, what: &str, fault: BootInstant, promoted: BootInstant) -> View {
-        let view = self.leads_at(what, promoted.saturating_add(TTL));
+    fn leads_on(&mut self, what: &str, fault: BootInstant, new: &Promoted) -> View {
+        let view = self.leads_at(what, new.named.saturating_add(TTL));
         let leaderless = self.fleet.read_logs().leaderless_ns("default", fault.as_nanos(), view.ended_ns);
         let leaderless = Duration::from_nanos(leaderless);
         eprintln!(
-            "{what}: the new primary after {:.3} s, without a leader for {:.3} s, then {} under term {}",
-            promoted.saturating_since(fault).as_secs_f64(),
+            "{what}: the new primary after {:.3} s, named after {:.3} s, without a leader for {:.3} s, then {} under term {}",
+            new.took_writes.saturating_since(fault).as_secs_f64(),
+            new.named.saturating_since(fault).as_secs_f64(),
             leaderless.as_secs_f64(),
             view.instance,
             view.term

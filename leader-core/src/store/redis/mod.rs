@@ -120,6 +120,16 @@ struct Inner {
     fence_scripts: fence::Scripts,
 }
 
+/// What connects to this place; nothing if there is nothing that can.
+fn client(place: Place) -> Option<Arc<dyn Client>> {
+    let of_server = |address| Arc::new(FredClient::new(address)) as Arc<dyn Client>;
+    match place {
+        Place::Server(address) => Some(of_server(address)),
+        Place::Sentinels(sentinels) => Some(Arc::new(SentinelClient::new(sentinels, Box::new(of_server)))),
+        Place::Cluster(_) => None,
+    }
+}
+
 type Sessions = Arc<Mutex<HashMap<Incarnation, Arc<Session>>>>;
 
 impl RedisStore {
@@ -138,17 +148,8 @@ impl RedisStore {
     pub(crate) fn open(url: &str, options: &StoreOptions) -> Result<Self, StoreUrlError> {
         let place = Place::parse(url)?;
         let (address, has_sentinels) = (place.to_string(), matches!(place, Place::Sentinels(_)));
-        let client: Arc<dyn Client> = match place {
-            Place::Server(address) => Arc::new(FredClient::new(address)),
-            Place::Sentinels(sentinels) => {
-                let connector = |address| Arc::new(FredClient::new(address)) as Arc<dyn Client>;
-                Arc::new(SentinelClient::new(sentinels, Box::new(connector)))
-            }
-            Place::Cluster(_) => {
-                let scheme = url.split(':').next().unwrap_or_default().to_owned();
-                return Err(StoreUrlError::SeveralServers { scheme });
-            }
-        };
+        let scheme = || url.split(':').next().unwrap_or_default().to_owned();
+        let client = client(place).ok_or_else(|| StoreUrlError::SeveralServers { scheme: scheme() })?;
         Ok(Self(Arc::new(Inner {
             client,
             address,

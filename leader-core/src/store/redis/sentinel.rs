@@ -42,6 +42,17 @@ impl SentinelClient {
     pub(super) fn new(sentinels: Sentinels, connector: Connector) -> Self {
         Self { finder: Arc::new(Finder::new(sentinels, connector)) }
     }
+
+    /// The address of sentinels says nothing of a server that cannot be reached from here.
+    fn named(&self, server: &Server, failure: Failure) -> Failure {
+        let service = self.finder.service();
+        let told = format!("the sentinels call {server} the primary of `{service}`");
+        match failure {
+            Failure::TimedOut => Failure::Unreachable(format!("{told}, and it did not answer in time")),
+            Failure::Unreachable(cause) => Failure::Unreachable(format!("{told}: {cause}")),
+            failure => failure,
+        }
+    }
 }
 
 impl Client for SentinelClient {
@@ -51,7 +62,8 @@ impl Client for SentinelClient {
             self.finder.note_lack(true);
             // The other half is for the primary.
             let to = self.finder.find(timeout / 2).await?;
-            let link = self.finder.client_of(&to).connect(left(until)?).await?;
+            let connected = self.finder.client_of(&to).connect(left(until)?).await;
+            let link = connected.map_err(|failure| self.named(&to, failure))?;
             match link.run(Request::bare("ROLE"), left(until)?).await {
                 Ok(Reply::List(parts)) if parts.first() == Some(&Reply::Text("master".to_owned())) => {}
                 // Not permitted: then the first write tells.
@@ -74,7 +86,8 @@ impl Client for SentinelClient {
         Box::pin(async move {
             let until = Instant::now() + patience;
             let to = self.finder.find(patience / 2).await?;
-            self.finder.client_of(&to).subscribe(channels, heard, left(until)?, timeout).await
+            let subscribed = self.finder.client_of(&to).subscribe(channels, heard, left(until)?, timeout).await;
+            subscribed.map_err(|failure| self.named(&to, failure))
         })
     }
 

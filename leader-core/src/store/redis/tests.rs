@@ -11,6 +11,7 @@ mod ticks;
 #[cfg(feature = "redis-tls")]
 mod tls;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::address::Place;
@@ -21,11 +22,8 @@ const AMPLE: Duration = Duration::from_secs(20);
 /// Where something has to take its time.
 const SHORT: Duration = Duration::from_millis(300);
 
-fn client(url: &str) -> impl Client {
-    match Place::parse(url).unwrap() {
-        Place::Server(address) => super::fred::FredClient::new(address),
-        several => panic!("{several} is no single server"),
-    }
+fn client(url: &str) -> Arc<dyn Client> {
+    super::client(Place::parse(url).unwrap()).unwrap()
 }
 
 async fn link(url: &str) -> Box<dyn Link> {

@@ -57,6 +57,10 @@ impl Finder {
         Self { sentinels, connector, known: Mutex::default(), turn, lack: AtomicBool::new(false) }
     }
 
+    pub(super) fn service(&self) -> &str {
+        &self.sentinels.service
+    }
+
     /// The client for a server that the sentinels watch.
     pub(super) fn client_of(&self, server: &Server) -> Arc<dyn Client> {
         (self.connector)(self.sentinels.watched.to(server.clone()))

@@ -156,6 +156,11 @@ async fn a_link_leads_to_a_primary_only() {
     let failure = client.connect(AMPLE).await.err();
     let Some(Failure::Unreachable(cause)) = failure else { panic!("{failure:?}") };
     assert!(cause.contains("p:6379") && cause.contains("replica"), "{cause}");
+    // Such as one that can be reached by its replicas only.
+    world.set("p", Host::Refuses);
+    let failure = client.connect(AMPLE).await.err();
+    let Some(Failure::Unreachable(cause)) = failure else { panic!("{failure:?}") };
+    assert_eq!(cause, "the sentinels call p:6379 the primary of `jobs`: connection refused by p");
     world.set("p", Host::Is("master"));
     client.connect(AMPLE).await.unwrap();
     // Who may not ask for the role learns by the first write.
