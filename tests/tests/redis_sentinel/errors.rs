@@ -13,7 +13,9 @@ fn config(url: &str) -> Config {
 
 /// The error of a start at `url`; and neither it nor the configuration shows a password.
 async fn refused(url: &str) -> String {
-    let config = config(url).ttl(Duration::from_secs(1)).require_store(true);
+    // A busy machine takes its time to be refused by three.
+    let config =
+        config(url).ttl(Duration::from_secs(3)).operation_timeout(Duration::from_millis(1500)).require_store(true);
     let shown = format!("{config:?}");
     let error: StartError = match Elector::start(config).await {
         Ok(_) => panic!("an elector started on {url}"),
