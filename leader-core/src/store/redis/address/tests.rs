@@ -1,7 +1,5 @@
 //! URLs, right and wrong.
 
-use std::path::PathBuf;
-
 use super::*;
 
 fn place(url: &str) -> Place {
