@@ -339,13 +339,13 @@ pub enum StoreUrlError {
     /// The text does not begin with a scheme.
     #[error(
         "the store's URL has no scheme; use `redis://host:6379`, `rediss://host:6379` (by TLS), \
-         `sqlite:///path/to/leader.db` or `memory:`"
+         `redis-sentinel://host:26379/service`, `sqlite:///path/to/leader.db` or `memory:`"
     )]
     NoScheme,
     /// No store has this scheme.
     #[error(
         "no store has the scheme `{scheme}`; use `redis://host:6379`, `rediss://host:6379` (by TLS), \
-         `sqlite:///path/to/leader.db` or `memory:`"
+         `redis-sentinel://host:26379/service`, `sqlite:///path/to/leader.db` or `memory:`"
     )]
     UnknownScheme {
         /// What precedes the colon.
@@ -371,20 +371,19 @@ pub enum StoreUrlError {
     )]
     SqlitePath,
     /// A part of a Redis URL that cannot be used.
-    #[error(
-        "the {part} of the Redis URL {problem}; a Redis URL looks like `redis://user:password@host:6379/0`, or \
-         `rediss://…` by TLS, where user, password, port and database may be left out"
-    )]
+    #[error("the {part} of the Redis URL {problem}; a Redis URL looks like {form}")]
     Redis {
         /// Which part.
         part: &'static str,
         /// What is wrong with it, without its text.
         problem: String,
+        /// What a URL with this scheme looks like.
+        form: &'static str,
     },
-    /// A scheme that means several Redis servers.
+    /// A scheme that means several Redis servers at once.
     #[error(
-        "a `{scheme}` URL means several servers, and this version speaks to a single one: use `redis://host:6379`, or \
-         `rediss://host:6379` by TLS"
+        "a `{scheme}` URL means the servers of a cluster, and this version speaks to a single primary: use \
+         `redis://host:6379`, `rediss://host:6379` (by TLS) or `redis-sentinel://host:26379/service`"
     )]
     SeveralServers {
         /// What precedes the colon.

@@ -14,7 +14,9 @@ pub(crate) fn open(url: &str, options: &StoreOptions) -> Result<Arc<dyn LeaseSto
     match scheme {
         "memory" => memory(rest),
         "sqlite" => sqlite(rest, options),
-        "redis" | "rediss" | "redis-sentinel" | "redis-cluster" => redis(scheme, url, options),
+        "redis" | "rediss" | "redis-sentinel" | "rediss-sentinel" | "redis-cluster" | "rediss-cluster" => {
+            redis(scheme, url, options)
+        }
         // What precedes a colon may be a password, if somebody left the scheme out: only what looks like a scheme is shown.
         _ if rest.starts_with("//") && is_scheme(scheme) => {
             Err(StoreUrlError::UnknownScheme { scheme: scheme.to_owned() })
@@ -124,7 +126,7 @@ mod tests {
     #[cfg(not(feature = "redis"))]
     #[test]
     fn a_redis_url_names_the_feature_and_never_the_password() {
-        for scheme in ["redis", "rediss", "redis-sentinel", "redis-cluster"] {
+        for scheme in ["redis", "rediss", "redis-sentinel", "rediss-sentinel", "redis-cluster", "rediss-cluster"] {
             let text = refused(&format!("{scheme}://user:secret@host:6379"));
             assert!(text.contains("feature `redis`") && text.contains(scheme) && !text.contains("secret"), "{text}");
         }
@@ -141,7 +143,7 @@ mod tests {
             ("s&cret://host", "no scheme"),
         ] {
             let text = refused(url);
-            for known in [shown, "`redis://", "`rediss://", "`sqlite:///", "`memory:`"] {
+            for known in [shown, "`redis://", "`rediss://", "`redis-sentinel://", "`sqlite:///", "`memory:`"] {
                 assert!(text.contains(known), "{url}: {text}");
             }
             assert!(!text.contains("secret") && !text.contains("s&cret"), "{text}");
@@ -156,6 +158,7 @@ mod tests {
             ("redis://host:6379/0", "redis://host:6379/0"),
             ("redis://user:secret@host:6379/0", "redis://***@host:6379/0"),
             ("redis://:se@c/r?et@host?password=secret", "redis://***@host?***"),
+            ("redis-sentinel://u:secret@a,b/m?sentinel_password=secret", "redis-sentinel://***@a,b/m?***"),
             ("secret:secret@host", "***"),
             ("secret", "***"),
         ] {

@@ -2,7 +2,7 @@
 //!
 //! [`RedisServer`] is one server; what can be done to it reads like `redis.flush_all()`. A [`Proxy`] stands between it and
 //! whoever is to have trouble with the network. A [`NestPeer`] competes for a lease the way the system does that this one
-//! shares elections with. [`assert_deadline_within_lease`] sees what a leader believes and what the server holds.
+//! shares elections with. [`Watched`] is a primary with replicas, and sentinels that watch them. [`assert_deadline_within_lease`] sees what a leader believes and what the server holds.
 
 mod client;
 mod deadline;
@@ -10,7 +10,9 @@ mod faults;
 mod nest;
 mod port;
 mod proxy;
+mod sentinel;
 mod server;
+mod watched;
 
 pub use client::Client;
 pub use deadline::{assert_deadline_within_lease, deadline_past_lease};
@@ -18,4 +20,6 @@ pub use faults::Busy;
 pub use nest::NestPeer;
 pub use port::Port;
 pub use proxy::{Proxy, Way};
+pub use sentinel::Sentinel;
 pub use server::RedisServer;
+pub use watched::{Promoted, SERVICE, Watched};

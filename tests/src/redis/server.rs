@@ -51,9 +51,7 @@ impl RedisServer {
     }
 
     fn start_in(folder: tempfile::TempDir, data: PathBuf, options: &[(&str, &str)]) -> Option<Self> {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let found = std::env::split_paths(&path).map(|folder| folder.join("redis-server")).find(|path| path.exists());
-        let binary = installed(found, "redis-server", "redis-tools")?;
+        let binary = binary()?;
         let port = Port::reserve().expect("there is a free port");
         let options = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let mut server = Self { binary, folder, data, port, options, process: None };
@@ -64,7 +62,7 @@ impl RedisServer {
     /// Starts the process, and waits until it answers and has loaded what it had saved.
     fn begin(&mut self) {
         let log = OpenOptions::new().create(true).append(true).open(self.log()).expect("its folder can be written");
-        let mut program = self.program();
+        let mut program = program(&self.binary);
         program.args(["--port", &self.port.number().to_string(), "--bind", "127.0.0.1"]);
         program.arg("--dir").arg(&self.data);
         program.args(["--save", "", "--enable-debug-command", "local", "--enable-protected-configs", "local"]);
@@ -84,18 +82,6 @@ impl RedisServer {
             assert!(ended.is_none(), "the server has ended ({ended:?}, {error}); it wrote:\n{}", self.written());
             None
         });
-    }
-
-    /// The server's program. Wherever that can be had, the system ends it with the test, also if that is killed; the process
-    /// is the same.
-    fn program(&self) -> Program {
-        let setpriv = Path::new("/usr/bin/setpriv");
-        if !setpriv.exists() {
-            return Program::new(&self.binary);
-        }
-        let mut program = Program::new(setpriv);
-        program.args(["--pdeathsig", "KILL", "--"]).arg(&self.binary);
-        program
     }
 
     /// Where to connect to.
@@ -266,6 +252,24 @@ impl Drop for RedisServer {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// The server's program. None, with the reason printed, where it is not installed.
+pub(super) fn binary() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|folder| folder.join("redis-server")).find(|path| path.exists());
+    installed(found, "redis-server", "redis-tools")
+}
+
+/// How it is run. Wherever that can be had, the system ends it with the test, also if that is killed; the process is the same.
+pub(super) fn program(binary: &Path) -> Program {
+    let setpriv = Path::new("/usr/bin/setpriv");
+    if !setpriv.exists() {
+        return Program::new(binary);
+    }
+    let mut program = Program::new(setpriv);
+    program.args(["--pdeathsig", "KILL", "--"]).arg(binary);
+    program
 }
 
 /// An empty value is one word, which is empty.

@@ -5,6 +5,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
+use tokio::task::AbortHandle;
+
 /// A boxed future of a client.
 pub(super) type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
 
@@ -24,6 +26,30 @@ pub(super) trait Client: Send + Sync + 'static {
         patience: Duration,
         timeout: Duration,
     ) -> Pending<'_, Box<dyn Subscription>>;
+
+    /// Finds out by itself, on the current runtime, whether links lead elsewhere than they should by now, for as long as the
+    /// returned value lives, and about once in a `timeout`. `moved` is told each time; links that are over by that say so.
+    /// Nothing where a name always means the same server.
+    fn watch(&self, timeout: Duration, moved: Box<dyn Fn() + Send + Sync>) -> Option<Lookout> {
+        let _ = (timeout, moved);
+        None
+    }
+}
+
+/// A task that ends when this is dropped.
+#[derive(Debug)]
+pub(super) struct Lookout(AbortHandle);
+
+impl Lookout {
+    pub(super) fn over(task: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self(tokio::spawn(task).abort_handle())
+    }
+}
+
+impl Drop for Lookout {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 /// A connection for commands.
@@ -37,7 +63,8 @@ pub(super) trait Link: Send + Sync + 'static {
     /// goes for a future that was dropped before it was ready.
     fn run(&self, request: Request, timeout: Duration) -> Pending<'_, Reply>;
 
-    /// It is known by now that it takes no more commands, such as after the other end has closed it.
+    /// It is known by now that it takes no more commands, such as after the other end has closed it; or that it does not lead
+    /// where it should.
     fn is_over(&self) -> bool;
 }
 

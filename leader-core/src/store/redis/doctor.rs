@@ -25,17 +25,18 @@ const AT_ONCE: usize = 50;
 /// So many keys are named in one finding; of the others there is only the number.
 const NAMED: usize = 3;
 
-/// Looks at everything that can be looked at until then. `deaf`: why nobody listens to releases, if nobody does. A failure:
-/// nothing could be looked at.
+/// Looks at everything that can be looked at until then. `deaf`: why nobody listens to releases, if nobody does; `sentinels`:
+/// whether they watch the server. A failure: nothing could be looked at.
 pub(super) async fn examine(
     link: &dyn Link,
     keys: &Keys,
     examination: &Examination,
     deaf: Option<&str>,
+    sentinels: bool,
     until: Instant,
 ) -> Result<Vec<Finding>, Failure> {
     let mut found = Vec::new();
-    let look = Look { link, keys, until };
+    let look = Look { link, keys, sentinels, until };
     let info = look.info().await?;
     if let Err(Unchecked { what, failure }) = look.at_all(info, examination, deaf, &mut found).await {
         found.push(unchecked(&what, &describe(failure)));
@@ -61,6 +62,8 @@ struct Unchecked {
 struct Look<'a> {
     link: &'a dyn Link,
     keys: &'a Keys,
+    /// They watch the server.
+    sentinels: bool,
     until: Instant,
 }
 
@@ -74,6 +77,7 @@ impl Look<'_> {
     ) -> Result<(), Unchecked> {
         let info = info.as_deref().map(Info::new);
         let alone = info.as_ref().is_none_or(|info| !info.is_loading() && !info.is_of_a_cluster());
+        found.extend(info.as_ref().filter(|_| self.sentinels).and_then(server::without_replicas));
         let mut tried = Tried::default();
         tried.note_deafness(deaf);
         if alone && let Some(group) = examination.groups.keys().next() {
@@ -253,7 +257,7 @@ mod tests {
             ttl: Duration::from_secs(10),
             timeout: Duration::from_secs(10),
         };
-        let found = examine(&link, &Keys::new("leader:"), &examination, None, until).await;
+        let found = examine(&link, &Keys::new("leader:"), &examination, None, false, until).await;
         let found = found.unwrap_or_else(|failure| vec![unchecked("all", &describe(failure))]);
         (found, link.asked.into_inner().unwrap())
     }

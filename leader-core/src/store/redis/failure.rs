@@ -83,7 +83,9 @@ fn advice(error: &str, keys: &Keys) -> Option<String> {
         return Some(format!("allow it: ACL SETUSER <user> {}", keys.permissions()));
     }
     let advice = match code(error) {
-        "NOAUTH" => "write the password into the URL: redis://:PASSWORD@host:6379 or redis://USER:PASSWORD@host:6379",
+        "NOAUTH" => {
+            "write the server's password into the URL, before the host: redis://:PASSWORD@host:6379 or redis://USER:PASSWORD@host:6379"
+        }
         "WRONGPASS" => "correct user and password in the URL (special characters are percent-encoded there)",
         "WRONGTYPE" => {
             "another application uses this key: choose another prefix (Config::prefix, LEADER_PREFIX) for one of the two, \

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(super) use self::script::SET;
 use super::RedisStore;
 use super::connection::Failure;
-use super::failure::{self, code, denied};
+use super::failure::{code, denied};
 use super::session::{Call, Script};
 use crate::error::StoreError;
 use crate::fence::{Change, GuardedAnswer, GuardedWrite};
@@ -95,7 +95,7 @@ impl RedisStore {
         };
         match (failure, advice) {
             (Failure::Server(cause), Some(advice)) => StoreError::Refused { attempted, cause, advice },
-            (failure, _) => failure::store_error(failure, attempted, write.timeout, &inner.keys),
+            (failure, _) => inner.store_error(failure, attempted, write.timeout),
         }
     }
 }

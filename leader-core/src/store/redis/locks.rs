@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 pub(super) use self::keys::LockKeys;
 use super::connection::Failure;
-use super::failure::{self, Denied, code, denied};
+use super::failure::{Denied, code, denied};
 use super::session::Session;
 use super::{Inner, RedisStore};
 use crate::error::StoreError;
@@ -78,7 +78,7 @@ impl Inner {
         };
         match (failure, advice) {
             (Failure::Server(cause), Some(advice)) => StoreError::Refused { attempted, cause, advice },
-            (failure, _) => failure::store_error(failure, attempted, timeout, &self.keys),
+            (failure, _) => self.store_error(failure, attempted, timeout),
         }
     }
 

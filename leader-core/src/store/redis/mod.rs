@@ -14,6 +14,7 @@ mod jobs;
 mod keys;
 mod locks;
 mod script;
+mod sentinel;
 mod session;
 mod slot;
 #[cfg(feature = "testing")]
@@ -27,13 +28,14 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use self::address::Address;
+use self::address::Place;
 use self::connection::{Client, Failure};
-use self::failure::Denied;
+use self::failure::{Denied, code};
 use self::fred::FredClient;
 use self::keys::Keys;
 use self::locks::LockKeys;
 use self::script::Common;
+use self::sentinel::SentinelClient;
 use self::session::{Script, Session};
 use super::{
     Answers, Batch, Command, Examination, Guarantees, LeaseStore, LockAnswers, LockBatch, StoreFuture, TickAnswers,
@@ -69,11 +71,18 @@ use crate::identity::Incarnation;
 ///   the server lost its memory count as claimed, unless the leader that claimed them leads all the time.
 /// - Guarded writes ([`fence`](crate::fence)) have connections of their own, too. Beside each key that they write stands
 ///   `{<key>}:fence`, for a day.
+/// - By Sentinel (`redis-sentinel://`), each connection leads to the primary that the sentinels name when it is opened, by the
+///   latest election that any of them tells of. One of them is asked again once in an operation time-out, at most once a
+///   second: so a primary that was given up is left by everybody who can still reach it. Name all sentinels in the URL; more
+///   than half of them settle a question at once, and each that answers is enough. After a failover a group has a leader
+///   within a ttl and a retry of the new primary's first answer.
 /// - If instances have different ttls, tell all of them the largest:
 ///   [`Config::shortest_quarantine`](crate::Config::shortest_quarantine).
 /// - Limits: a jump of the server's own clock can give two leaders until the older one's next renew. If that clock was set back
 ///   while the server lost its memory, and the only instance that knew the last term is silent, a term can come twice, and so
-///   can a tick. Two servers that both take writes for one name have a leader each.
+///   can a tick. Two servers that both take writes for one name have a leader each; so have two
+///   primaries by Sentinel, for as long as a leader reaches the old one and no sentinel that knows of the new one. On Redis 7
+///   or newer, `min-replicas-to-write 1` with a `min-replicas-max-lag` below the ttl bounds that.
 ///
 /// ```
 /// use leader_core::store::{LeaseStore, RedisStore};
@@ -82,6 +91,12 @@ use crate::identity::Incarnation;
 /// let store = RedisStore::new("redis://user:secret@cache.internal/2")?;
 /// assert_eq!(store.address(), "redis://***@cache.internal:6379/2");
 /// assert!(store.guarantees().between_hosts);
+///
+/// let store = RedisStore::new("redis-sentinel://user:secret@s1.internal,s2.internal,s3.internal/mymaster")?;
+/// assert_eq!(
+///     store.address(),
+///     "redis-sentinel://***@s1.internal:26379,s2.internal:26379,s3.internal:26379/mymaster/0"
+/// );
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]
@@ -91,6 +106,8 @@ pub struct RedisStore(Arc<Inner>);
 struct Inner {
     client: Arc<dyn Client>,
     address: String,
+    /// The primary is found by sentinels, and may be another one soon.
+    has_sentinels: bool,
     keys: Keys,
     options: StoreOptions,
     script: Arc<str>,
@@ -103,11 +120,24 @@ struct Inner {
     fence_scripts: fence::Scripts,
 }
 
+/// What connects to this place; nothing if there is nothing that can.
+fn client(place: Place) -> Option<Arc<dyn Client>> {
+    let of_server = |address| Arc::new(FredClient::new(address)) as Arc<dyn Client>;
+    match place {
+        Place::Server(address) => Some(of_server(address)),
+        Place::Sentinels(sentinels) => Some(Arc::new(SentinelClient::new(sentinels, Box::new(of_server)))),
+        Place::Cluster(_) => None,
+    }
+}
+
 type Sessions = Arc<Mutex<HashMap<Incarnation, Arc<Session>>>>;
 
 impl RedisStore {
-    /// The store in the server that `url` names: `redis://[user][:password@]host[:port][/database]`, or `rediss://…` for
-    /// TLS (feature `redis-tls`). Nothing is opened yet.
+    /// The store in the server that `url` names: `redis://[user][:password@]host[:port][/database]`; or in the primary that
+    /// sentinels name: `redis-sentinel://[user][:password@]host[:port][,host2[:port]…]/service[/database]`. User and password
+    /// are those of the servers; where the sentinels ask for one too, it follows as
+    /// `?sentinel_user=…&sentinel_password=…`. Special characters in them are percent-encoded. `rediss://…` and
+    /// `rediss-sentinel://…` speak TLS (feature `redis-tls`). Nothing is opened yet.
     ///
     /// # Errors
     /// [`StoreUrlError`] says which part of the URL is wrong; it never shows a password.
@@ -116,10 +146,14 @@ impl RedisStore {
     }
 
     pub(crate) fn open(url: &str, options: &StoreOptions) -> Result<Self, StoreUrlError> {
-        let address = Address::parse(url)?;
+        let place = Place::parse(url)?;
+        let (address, has_sentinels) = (place.to_string(), matches!(place, Place::Sentinels(_)));
+        let scheme = || url.split(':').next().unwrap_or_default().to_owned();
+        let client = client(place).ok_or_else(|| StoreUrlError::SeveralServers { scheme: scheme() })?;
         Ok(Self(Arc::new(Inner {
-            address: address.to_string(),
-            client: Arc::new(FredClient::new(address)),
+            client,
+            address,
+            has_sentinels,
             keys: Keys::new(&options.prefix),
             options: options.clone(),
             script: script::TEXT.into(),
@@ -214,7 +248,7 @@ impl RedisStore {
     }
 
     fn error(&self, failure: Failure, attempted: &str, timeout: Duration) -> StoreError {
-        failure::store_error(failure, format!("{attempted} {}", self.0.address), timeout, &self.0.keys)
+        self.0.store_error(failure, format!("{attempted} {}", self.0.address), timeout)
     }
 
     async fn execute(&self, commands: &[Command], timeout: Duration) -> Result<Answers, (Failure, &'static str)> {
@@ -251,6 +285,20 @@ impl RedisStore {
             answer.map_err(|error| self.error(Failure::Server(error), &attempted(), timeout))
         };
         Ok(answers.into_iter().zip(commands).map(of).collect())
+    }
+}
+
+impl Inner {
+    /// What a failure means for whoever `attempted` something within `timeout`.
+    fn store_error(&self, failure: Failure, attempted: String, timeout: Duration) -> StoreError {
+        let failure = match failure {
+            // Not by a mistake in the URL: sentinels have made another one the primary, and the next link leads there.
+            Failure::Server(error) if self.has_sentinels && ["READONLY", "MASTERDOWN"].contains(&code(&error)) => {
+                Failure::Unreachable(error)
+            }
+            failure => failure,
+        };
+        failure::store_error(failure, attempted, timeout, &self.keys)
     }
 }
 
@@ -335,7 +383,10 @@ impl LeaseStore for RedisStore {
             let connected = inner.client.connect(until.saturating_duration_since(Instant::now())).await;
             let deaf = session.and_then(|session| session.deaf());
             let examined = match connected {
-                Ok(link) => doctor::examine(&*link, &inner.keys, &examination, deaf.as_deref(), until).await,
+                Ok(link) => {
+                    let (keys, sentinels) = (&inner.keys, inner.has_sentinels);
+                    doctor::examine(&*link, keys, &examination, deaf.as_deref(), sentinels, until).await
+                }
                 Err(failure) => doctor::examine_refusal(failure),
             };
             examined.map_err(|failure| self.error(failure, "examine", examination.timeout))

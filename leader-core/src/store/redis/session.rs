@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use super::connection::{Client, Failure, Heard, Link, Reply, Request, Subscription};
+use super::connection::{Client, Failure, Heard, Link, Lookout, Reply, Request, Subscription};
 use super::failure::{calls_for_a_new_link, denied, is_unknown_script};
 use super::jobs;
 use super::keys::Keys;
@@ -21,7 +21,8 @@ const PATIENCE: u32 = 5;
 /// And at least so long.
 const LEAST_PATIENCE: Duration = Duration::from_secs(2);
 
-pub(super) struct Session(Arc<Shared>);
+/// Beside what is shared with attempts to connect: whoever finds out that the connections lead elsewhere by now.
+pub(super) struct Session(Arc<Shared>, OnceLock<Option<Lookout>>);
 
 /// A script.
 #[derive(Debug)]
@@ -124,7 +125,7 @@ impl Session {
         jobs: HashMap<GroupName, String>,
         timeout: Duration,
     ) -> Self {
-        Self(Arc::new(Shared {
+        let shared = Shared {
             client,
             script,
             connections: Mutex::new(Connections::None),
@@ -133,11 +134,19 @@ impl Session {
             channels,
             jobs,
             timeout,
-        }))
+        };
+        Self(Arc::new(shared), OnceLock::new())
     }
 
-    /// Waits until the connections are open. If they are not in time, they go on opening.
+    /// Waits until the connections are open. If they are not in time, they go on opening. From here on, somebody looks where
+    /// they should lead.
     pub(super) async fn open(&self) -> Result<(), Failure> {
+        self.1.get_or_init(|| {
+            // Not the other way round, as for a subscription.
+            let shared = Arc::downgrade(&self.0);
+            let moved = move || shared.upgrade().iter().for_each(|shared| shared.moved());
+            self.0.client.watch(self.0.timeout, Box::new(moved))
+        });
         self.connections(Instant::now() + self.0.timeout).await.map(drop)
     }
 
@@ -376,6 +385,17 @@ impl Shared {
         *connections = next;
         drop(connections);
         outcome.send_replace(Some(opened));
+    }
+
+    /// The address means another server by now. Whoever waits for the old one, or for an attempt at it, need not.
+    fn moved(&self) {
+        let mut connections = self.connections();
+        let over = matches!(&*connections, Connections::Open(open) if open.link.is_over());
+        // What is under way there goes on to its own end.
+        let left = over.then(|| std::mem::replace(&mut *connections, Connections::None));
+        drop(connections);
+        drop(left);
+        self.announcer.gap();
     }
 
     fn forget(&self, failed: &Arc<Open>) {

@@ -11,9 +11,10 @@ mod ticks;
 #[cfg(feature = "redis-tls")]
 mod tls;
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::address::Address;
+use super::address::Place;
 use super::connection::{Client, Failure, Link, Reply, Request};
 
 /// Long enough for a busy machine, where nothing is said about time.
@@ -21,8 +22,8 @@ const AMPLE: Duration = Duration::from_secs(20);
 /// Where something has to take its time.
 const SHORT: Duration = Duration::from_millis(300);
 
-fn client(url: &str) -> impl Client {
-    super::fred::FredClient::new(Address::parse(url).unwrap())
+fn client(url: &str) -> Arc<dyn Client> {
+    super::client(Place::parse(url).unwrap()).unwrap()
 }
 
 async fn link(url: &str) -> Box<dyn Link> {

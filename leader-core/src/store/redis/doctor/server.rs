@@ -166,6 +166,18 @@ fn nearly_full(info: &Info<'_>) -> Option<Finding> {
     })
 }
 
+/// Of a server that sentinels watch.
+pub(super) fn without_replicas(info: &Info<'_>) -> Option<Finding> {
+    let is_alone = info.get("role") == Some("master") && info.number("connected_slaves") == 0;
+    is_alone.then(|| {
+        Finding::warning(
+            "sentinels watch the server, and no replica is connected to it",
+            "when it fails there is nothing that could take its place: nobody leads until it is back",
+            "start a replica (REPLICAOF), or see why those that run are not connected",
+        )
+    })
+}
+
 fn not_waited_for(info: &Info<'_>) -> Option<Finding> {
     let has_replicas = info.get("role") == Some("master") && info.number("connected_slaves") > 0;
     // Before Redis 7 a script writes although replicas are missing.
@@ -277,6 +289,15 @@ mod tests {
         let minds = ("connected_slaves:0", "connected_slaves:2\r\nmin_slaves_good_slaves:2");
         assert_eq!(of(&[minds], None), []);
         assert_eq!(of(&[minds, ("redis_version:7.0.15", "redis_version:6.2.5")], None).len(), 1);
+    }
+
+    #[test]
+    fn a_server_that_sentinels_watch_needs_a_replica() {
+        let of = |info: &str| without_replicas(&Info::new(info)).map(|finding| (finding.severity, finding.to_string()));
+        assert!(matches!(of(HEALTHY), Some((Severity::Warning, text)) if text.contains("REPLICAOF")));
+        assert_eq!(of(&HEALTHY.replace("connected_slaves:0", "connected_slaves:1")), None);
+        // Which is an error of its own.
+        assert_eq!(of(&HEALTHY.replace("role:master", "role:slave")), None);
     }
 
     #[test]

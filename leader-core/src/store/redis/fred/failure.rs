@@ -53,7 +53,7 @@ pub(super) fn is_of_the_disk(error: &str) -> bool {
 
 /// Whatever is between us and the server may have words of its own for a login that it refuses.
 fn hide(text: &str, address: &Address) -> String {
-    match &address.password {
+    match &address.access.password {
         Some(password) if !password.is_empty() => text.replace(password, "***"),
         _ => text.to_owned(),
     }
@@ -69,7 +69,7 @@ fn is_of_server(text: &str) -> bool {
 fn of_io(text: &str, address: &Address) -> Failure {
     let server = &address.server;
     let names = |kinds: &[&str]| kinds.iter().any(|kind| text.contains(kind));
-    if address.tls && names(&["InvalidData", "UnexpectedEof"]) {
+    if address.access.tls && names(&["InvalidData", "UnexpectedEof"]) {
         return of_tls(text, address);
     }
     Failure::Unreachable(if names(&["ConnectionRefused"]) {
@@ -125,14 +125,15 @@ fn of_tls(text: &str, address: &Address) -> Failure {
 pub(super) fn no_tls(address: &Address) -> Failure {
     Failure::Impossible {
         cause: format!("{} does not speak TLS", address.server),
-        advice: "use a `redis://` URL, or the port where the server does".to_owned(),
+        advice: "use a `redis://` URL (`redis-sentinel://` for sentinels), or the port where the server does"
+            .to_owned(),
     }
 }
 
 pub(super) fn tls_only(address: &Address) -> Failure {
     Failure::Impossible {
         cause: format!("{} speaks TLS, not plain text", address.server),
-        advice: "use a `rediss://` URL, or the port for plain text".to_owned(),
+        advice: "use a `rediss://` URL (`rediss-sentinel://` for sentinels), or the port for plain text".to_owned(),
     }
 }
 

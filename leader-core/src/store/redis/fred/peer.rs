@@ -23,7 +23,7 @@ const STUB: &[u8] = &[0x16, 3, 1, 0, 5, 1, 0, 0, 1, 0];
 /// Such a server takes what it gets for the beginning of a line and waits for its end, so it is asked when half of the time
 /// has passed. One that stands still does not answer this either.
 pub(super) async fn plain(address: &Address, timeout: Duration) -> Failure {
-    if address.tls {
+    if address.access.tls {
         sleep(timeout / 2).await;
         // `+PONG`, or `-NOAUTH Authentication required.`
         if matches!(first_answer(&address.server, b"PING\r\n").await, Ok(b'+' | b'-')) {
@@ -36,7 +36,7 @@ pub(super) async fn plain(address: &Address, timeout: Duration) -> Failure {
 /// Whether a peer that was spoken to in plain text, and closed the connection, speaks TLS.
 pub(super) async fn speaks_tls(address: &Address) -> bool {
     // An alert, or a handshake.
-    !address.tls && matches!(first_answer(&address.server, STUB).await, Ok(0x15 | 0x16))
+    !address.access.tls && matches!(first_answer(&address.server, STUB).await, Ok(0x15 | 0x16))
 }
 
 async fn first_answer(server: &Server, question: &[u8]) -> io::Result<u8> {

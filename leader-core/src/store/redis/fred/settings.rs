@@ -24,15 +24,15 @@ pub(super) async fn config(address: &Address) -> Result<Config, Failure> {
     Ok(Config {
         // One attempt to connect: the caller makes the next.
         fail_fast: true,
-        username: address.user.clone(),
-        password: address.password.clone(),
+        username: address.access.user.clone(),
+        password: address.access.password.clone(),
         server: ServerConfig::Centralized { server },
         // In version 3 a subscription and its confirmations look different, and servers before 6.0 do not have it.
         version: RespVersion::RESP2,
         // A user may be allowed no SELECT, and where no database is named none is needed.
-        database: Some(address.database).filter(|database| *database > 0),
+        database: Some(address.access.database).filter(|database| *database > 0),
         #[cfg(feature = "redis-tls")]
-        tls: if address.tls { Some(super::tls::config(address).await?.into()) } else { None },
+        tls: if address.access.tls { Some(super::tls::config(address).await?.into()) } else { None },
         ..Config::default()
     })
 }

@@ -15,7 +15,7 @@ use super::super::connection::Failure;
 /// Read anew for each connection, so that certificates may be replaced while the process lives; and on a thread for it, as
 /// files may be slow.
 pub(super) async fn config(address: &Address) -> Result<TlsConnector, Failure> {
-    let ca = address.ca.clone();
+    let ca = address.access.ca.clone();
     let reading = tokio::task::spawn_blocking(move || match &ca {
         Some(path) => from_file(path),
         None => from_system(),

@@ -5,7 +5,7 @@ use std::time::Instant;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use super::super::connection::{Client, Failure, Reply};
+use super::super::connection::{Failure, Reply};
 use super::server::Server;
 use super::{AMPLE, SHORT, client, run};
 

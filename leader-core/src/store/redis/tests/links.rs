@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-use super::super::connection::{Client, Failure, Link, Reply, Request};
+use super::super::connection::{Failure, Link, Reply, Request};
 use super::proxy::Proxy;
 use super::server::Server;
 use super::{AMPLE, SHORT, client, link, request, run, text};

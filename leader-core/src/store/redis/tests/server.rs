@@ -12,6 +12,8 @@ use tempfile::TempDir;
 use super::super::connection::Reply;
 
 const PROGRAM: &str = "redis-server";
+/// A file with this name in its folder makes it a sentinel.
+const SENTINEL: &str = "sentinel.conf";
 /// More than any start takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -31,14 +33,19 @@ impl Server {
     }
 
     /// The same, where the arguments depend on the port. It listens there in plain text unless they say otherwise.
-    #[allow(clippy::print_stderr)]
     pub(crate) fn start_with(arguments: impl Fn(u16) -> Vec<String>) -> Option<Self> {
+        Self::start_in(|_| {}, arguments)
+    }
+
+    #[allow(clippy::print_stderr)]
+    fn start_in(prepare: impl FnOnce(&TempDir), arguments: impl Fn(u16) -> Vec<String>) -> Option<Self> {
         if Command::new(PROGRAM).arg("--version").stdout(Stdio::null()).status().is_err() {
             assert!(std::env::var_os("CI").is_none(), "{PROGRAM} is missing: install the package redis-tools");
             eprintln!("skipped: {PROGRAM} is missing (install the package redis-tools)");
             return None;
         }
         let folder = tempfile::tempdir().unwrap();
+        prepare(&folder);
         loop {
             // Free now; somebody else may be faster, and then it is another one's turn.
             let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
@@ -47,6 +54,12 @@ impl Server {
                 return Some(Self { port, process, arguments, folder });
             }
         }
+    }
+
+    /// A sentinel with these lines in its configuration, and arguments as above.
+    #[cfg(feature = "redis-tls")]
+    pub(crate) fn start_sentinel(lines: &str, arguments: impl Fn(u16) -> Vec<String>) -> Option<Self> {
+        Self::start_in(|folder| std::fs::write(folder.path().join(SENTINEL), lines).unwrap(), arguments)
     }
 
     pub(crate) fn url(&self) -> String {
@@ -119,7 +132,12 @@ impl Drop for Server {
 
 /// `None`: the port was taken.
 fn launch(port: u16, arguments: &[String], folder: &TempDir) -> Option<Child> {
-    let mut process = Command::new(PROGRAM)
+    let mut program = Command::new(PROGRAM);
+    let config = folder.path().join(SENTINEL);
+    if config.exists() {
+        program.arg(config).arg("--sentinel");
+    }
+    let mut process = program
         .args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--daemonize", "no"])
         .args(["--port", &port.to_string(), "--dir"])
         .arg(folder.path())
@@ -140,7 +158,7 @@ fn launch(port: u16, arguments: &[String], folder: &TempDir) -> Option<Child> {
     });
     let mut output = String::new();
     while let Ok(line) = says.recv_timeout(PATIENCE) {
-        if line.contains("Ready to accept connections") {
+        if line.contains("Ready to accept connections") || line.contains("Sentinel ID is") {
             return Some(process);
         }
         output.extend([&line, "\n"]);

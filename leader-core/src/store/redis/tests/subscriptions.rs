@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::super::connection::{Client, Failure, Heard, Reply, Subscription};
+use super::super::connection::{Failure, Heard, Reply, Subscription};
 use super::proxy::Proxy;
 use super::server::Server;
 use super::{AMPLE, client};

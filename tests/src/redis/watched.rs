@@ -1,0 +1,149 @@
+//! A primary, its replicas, and the sentinels that watch them.
+
+use std::collections::HashMap;
+
+use leader_core::BootInstant;
+
+use super::sentinel::Sentinel;
+use super::server::RedisServer;
+use crate::process::eventually;
+
+/// What the sentinels call it.
+pub const SERVICE: &str = "jobs";
+
+/// The user as whom the sentinels come to the servers: its rights can be taken away.
+const SENTINEL_USER: (&str, &str) = ("sentinels", "sentinels");
+
+/// Three servers, of which one is the primary, and three sentinels. Dropping it ends them all.
+#[derive(Debug)]
+pub struct Watched {
+    /// Of which the first begins as the primary.
+    pub servers: Vec<RedisServer>,
+    /// Each with its own view.
+    pub sentinels: Vec<Sentinel>,
+}
+
+/// A server that became the primary.
+#[derive(Debug, Clone, Copy)]
+pub struct Promoted {
+    /// Which one.
+    pub server: usize,
+    /// When it was seen to take writes.
+    pub took_writes: BootInstant,
+    /// When a sentinel was seen to name it, which is up to a second later.
+    pub named: BootInstant,
+}
+
+impl Watched {
+    /// Servers with these options, and sentinels with these lines and this password; all of them know each other, and the
+    /// replicas follow. None, with the reason printed, where no Redis is installed.
+    ///
+    /// # Panics
+    /// If that does not come about.
+    #[must_use]
+    pub fn start(options: &[(&str, &str)], lines: &[&str], password: Option<&str>) -> Option<Self> {
+        let user = format!("{} on >{} ~* &* +@all", SENTINEL_USER.0, SENTINEL_USER.1);
+        let of_all = [("user", &*user), ("repl-diskless-sync-delay", "0"), ("repl-ping-replica-period", "1")];
+        let options = [&of_all, options].concat();
+        let primary = RedisServer::start(&options)?;
+        let port = primary.address().port().to_string();
+        let follow = format!("127.0.0.1 {port}");
+        let options = [&options[..], &[("replicaof", &*follow)]].concat();
+        let mut servers = vec![primary];
+        servers.extend([RedisServer::start(&options)?, RedisServer::start(&options)?]);
+        let mut all = vec![
+            format!("sentinel monitor {SERVICE} 127.0.0.1 {port} 2"),
+            format!("sentinel down-after-milliseconds {SERVICE} 1000"),
+            format!("sentinel failover-timeout {SERVICE} 10000"),
+            format!("sentinel auth-user {SERVICE} {}", SENTINEL_USER.0),
+            format!("sentinel auth-pass {SERVICE} {}", SENTINEL_USER.1),
+        ];
+        all.extend(lines.iter().map(ToString::to_string));
+        let mut watched = Self { servers, sentinels: Vec::new() };
+        watched.until_followed(0);
+        for _ in 0..3 {
+            watched.sentinels.push(Sentinel::start(&all, password)?);
+        }
+        watched.until_all_know();
+        Some(watched)
+    }
+
+    /// The URL of the service's database 0, by all three sentinels.
+    #[must_use]
+    pub fn url(&self) -> String {
+        self.url_as("", SERVICE, "")
+    }
+
+    /// The same with user and password before the hosts (`user:password@`), of this service, and with this behind it.
+    #[must_use]
+    pub fn url_as(&self, who: &str, service: &str, query: &str) -> String {
+        let hosts: Vec<_> = self.sentinels.iter().map(|sentinel| sentinel.address().to_string()).collect();
+        format!("redis-sentinel://{who}{}/{service}/0{query}", hosts.join(","))
+    }
+
+    /// Waits until each sentinel that runs knows the others and two replicas, and sees nobody down.
+    ///
+    /// # Panics
+    /// If that does not come about.
+    pub fn until_all_know(&self) {
+        eventually("the sentinels know each other and the replicas", || {
+            let all = self.sentinels.iter().all(|sentinel| {
+                let about = |name: &str| -> HashMap<String, String> {
+                    sentinel.try_command(&["SENTINEL", name, SERVICE]).unwrap_or_default()
+                };
+                let about = about("master");
+                let is = |field: &str, value: &str| about.get(field).is_some_and(|known| known == value);
+                is("num-slaves", "2") && is("num-other-sentinels", "2") && is("flags", "master")
+            });
+            all.then_some(())
+        });
+    }
+
+    /// Waits until another server than this one is a primary, and then until a sentinel names it.
+    ///
+    /// # Panics
+    /// If that does not come about.
+    pub fn until_promoted(&self, old: usize) -> Promoted {
+        let (server, took_writes) = eventually("a replica is promoted", || {
+            (0..self.servers.len()).filter(|number| *number != old).find_map(|number| {
+                // A sentinel ends all connections to a server whose role it changes.
+                let info: String = self.servers[number].try_command(&["INFO", "replication"]).ok()?;
+                info.contains("role:master").then(|| (number, BootInstant::now()))
+            })
+        });
+        let port = self.servers[server].address().port();
+        let named = eventually("a sentinel names the new primary", || {
+            self.sentinels.iter().find_map(|sentinel| {
+                let question = ["SENTINEL", "get-master-addr-by-name", SERVICE];
+                let (_, named): (String, u16) = sentinel.try_command(&question).ok()?;
+                (named == port).then(BootInstant::now)
+            })
+        });
+        Promoted { server, took_writes, named }
+    }
+
+    /// Waits until the others follow this server. One that was the primary does so only some seconds later.
+    ///
+    /// # Panics
+    /// If they do not.
+    pub fn until_followed(&self, number: usize) {
+        eventually("the others follow the new primary", || {
+            let info: String = self.servers[number].try_command(&["INFO", "replication"]).ok()?;
+            (info.matches("state=online").count() == self.servers.len() - 1).then_some(())
+        });
+    }
+
+    /// Has a sentinel make another server the primary, while all are well.
+    ///
+    /// # Panics
+    /// If it refuses.
+    pub fn fail_over(&self) {
+        self.sentinels[0].try_command::<()>(&["SENTINEL", "FAILOVER", SERVICE]).expect("all are well");
+    }
+
+    /// For the sentinels this server is down from here on, and they cannot tell it anything; for everybody else it works on as
+    /// before.
+    pub fn hide_from_sentinels(&self, number: usize) {
+        self.servers[number].command::<()>(&["ACL", "SETUSER", SENTINEL_USER.0, "-@all"]);
+    }
+}
