@@ -4,6 +4,7 @@
 //! files below, without I/O.
 
 mod leases;
+mod nodes;
 mod permissions;
 mod server;
 
@@ -15,6 +16,7 @@ use self::server::Info;
 use super::connection::{Failure, Link, Reply, Request};
 use super::failure::{denied, is_unknown_script};
 use super::keys::Keys;
+use super::slot;
 use crate::doctor::Finding;
 use crate::group::GroupName;
 use crate::store::Examination;
@@ -34,14 +36,10 @@ pub(super) async fn examine(
     deaf: Option<&str>,
     until: Instant,
 ) -> Result<Vec<Finding>, Failure> {
-    let mut found = Vec::new();
-    let look = Look { link, keys, until };
-    let info = look.info().await?;
-    if let Err(Unchecked { what, failure }) = look.at_all(info, examination, deaf, &mut found).await {
-        found.push(unchecked(&what, &describe(failure)));
-    }
-    Ok(found)
+    Look { link, keys, until, as_node: false }.examine(examination, deaf).await
 }
+
+pub(super) use self::nodes::examine_cluster;
 
 /// What is known of a server that lets nobody in: it may answer even the first question with what it is short of.
 pub(super) fn examine_refusal(failure: Failure) -> Result<Vec<Finding>, Failure> {
@@ -62,9 +60,20 @@ struct Look<'a> {
     link: &'a dyn Link,
     keys: &'a Keys,
     until: Instant,
+    /// It is a node of a cluster, and is asked about the groups whose keys it has.
+    as_node: bool,
 }
 
 impl Look<'_> {
+    async fn examine(&self, examination: &Examination, deaf: Option<&str>) -> Result<Vec<Finding>, Failure> {
+        let mut found = Vec::new();
+        let info = self.info().await?;
+        if let Err(Unchecked { what, failure }) = self.at_all(info, examination, deaf, &mut found).await {
+            found.push(unchecked(&what, &describe(failure)));
+        }
+        Ok(found)
+    }
+
     async fn at_all(
         &self,
         info: Option<String>,
@@ -72,7 +81,7 @@ impl Look<'_> {
         deaf: Option<&str>,
         found: &mut Vec<Finding>,
     ) -> Result<(), Unchecked> {
-        let info = info.as_deref().map(Info::new);
+        let info = info.as_deref().map(if self.as_node { Info::of_node } else { Info::new });
         let alone = info.as_ref().is_none_or(|info| !info.is_loading() && !info.is_of_a_cluster());
         let mut tried = Tried::default();
         tried.note_deafness(deaf);
@@ -133,9 +142,15 @@ impl Look<'_> {
     async fn at_leases(&self, examination: &Examination, found: &mut Vec<Finding>) -> Result<(), Unchecked> {
         let mut survey = Survey::new(examination, self.keys);
         let mut failed = None;
-        let all: Vec<&GroupName> = examination.groups.keys().collect();
+        let mut all: Vec<&GroupName> = examination.groups.keys().collect();
         let mut left = all.len();
-        for groups in all.chunks(AT_ONCE) {
+        let slot = |group: &GroupName| slot::of(self.keys.lease(group).as_bytes());
+        if self.as_node {
+            all.sort_by_key(|group| slot(group));
+        }
+        // A script may touch the keys of one slot of a cluster only.
+        let together = |a: &&GroupName, b: &&GroupName| !self.as_node || slot(a) == slot(b);
+        for groups in all.chunk_by(together).flat_map(|groups| groups.chunks(AT_ONCE)) {
             let mut arguments = vec![leases::SCRIPT.to_owned(), (2 * groups.len()).to_string()];
             arguments.extend(groups.iter().flat_map(|group| [self.keys.lease(group), self.keys.record(group)]));
             match self.ask("EVAL", arguments).await {
