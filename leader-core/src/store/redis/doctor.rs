@@ -88,6 +88,10 @@ impl Look<'_> {
         if alone && let Some(group) = examination.groups.keys().next() {
             let trying = self.try_commands(group, &mut tried).await;
             found.extend(server::judge(info.as_ref(), tried.refusal()));
+            if let Some(down) = trying.as_ref().err().and_then(nodes::down) {
+                found.push(down);
+                return Ok(());
+            }
             trying.map_err(|failure| Unchecked { what: "the permissions of the server's user".to_owned(), failure })?;
         } else {
             found.extend(server::judge(info.as_ref(), None));

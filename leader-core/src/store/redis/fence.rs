@@ -107,7 +107,7 @@ impl RedisStore {
                 ))
             }
             Failure::Server(error) if ["CROSSSLOT", "MOVED", "ASK"].contains(&code(error)) => Some(
-                "guarded writes need the lease or lock and the data on one server, and this one is part of a cluster"
+                "this server is part of a cluster: write redis-cluster:// in the URL, and keys in the slot of the lease or lock"
                     .to_owned(),
             ),
             _ => None,

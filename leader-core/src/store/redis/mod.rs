@@ -118,9 +118,9 @@ impl RedisStore {
         let address = place.to_string();
         let servers = Servers::at(place, url.split(':').next().unwrap_or_default())?;
         Ok(Self(Arc::new(Inner {
+            keys: Keys::new(&options.prefix).spread(matches!(servers, Servers::Cluster(_))),
             servers,
             address,
-            keys: Keys::new(&options.prefix),
             options: options.clone(),
             script: script::TEXT.into(),
             lock_keys: LockKeys::new(&options.lock_prefix),
@@ -150,7 +150,7 @@ impl RedisStore {
         let options = StoreOptions { prefix: prefix.to_owned(), ..self.0.options.clone() };
         options.check()?;
         Ok(self.with(|inner| {
-            inner.keys = Keys::new(prefix);
+            inner.keys = inner.keys.renamed(prefix);
             inner.options = options;
         }))
     }

@@ -10,8 +10,6 @@ use super::super::slot::SLOTS;
 pub(in super::super) struct Slots {
     primaries: Vec<Server>,
     replicas: Vec<Server>,
-    /// Which of the primaries have replicas.
-    followed: Vec<Server>,
     /// For each slot, whose it is: a place among the primaries.
     owners: Box<[Option<u16>]>,
 }
@@ -19,7 +17,7 @@ pub(in super::super) struct Slots {
 impl Slots {
     /// Nobody has any.
     pub(super) fn none() -> Self {
-        Self { primaries: Vec::new(), replicas: Vec::new(), followed: Vec::new(), owners: vec![None; usize::from(SLOTS)].into() }
+        Self { primaries: Vec::new(), replicas: Vec::new(), owners: vec![None; usize::from(SLOTS)].into() }
     }
 
     /// Reads what `CLUSTER SLOTS` answers: begin and end of each range, its primary, its replicas. `asked`: who has answered.
@@ -33,9 +31,6 @@ impl Slots {
             let [begin, end] = [begin, end].map(|slot| integer(slot).and_then(|slot| usize::try_from(slot).ok()));
             // Who is there, but nobody knows under which name, cannot be asked.
             if let Some(primary) = node(primary, asked)? {
-                if !replicas.is_empty() && !slots.followed.contains(&primary) {
-                    slots.followed.push(primary.clone());
-                }
                 let place = slots.place(primary)?;
                 let (begin, end) = (begin?, end?);
                 // An end before the beginning would be an empty range to a slice.
@@ -86,11 +81,6 @@ impl Slots {
     /// So many slots have no node.
     pub(in super::super) fn uncovered(&self) -> usize {
         self.owners.iter().filter(|owner| owner.is_none()).count()
-    }
-
-    /// The primaries that have slots, and no replica to take their place.
-    pub(in super::super) fn without_replicas(&self) -> impl Iterator<Item = &Server> {
-        self.primaries.iter().filter(|server| self.has_slots(server) && !self.followed.contains(server))
     }
 
     /// All nodes, the primaries first.

@@ -80,25 +80,20 @@ fn judge<'a>(slots: &Slots, groups: impl Iterator<Item = &'a GroupName>, keys: &
             "give the slots to a node (redis-cli --cluster fix), or bring back the one that had them",
         )
     });
-    let alone: Vec<String> = slots.without_replicas().map(ToString::to_string).collect();
-    let alone = (!alone.is_empty()).then(|| {
-        Finding::warning(
-            format!("nodes of the cluster have no replica: {}", some_of(&alone)),
-            "if one of them fails, nobody leads the groups in its slots until it is back",
-            "give each of them a replica",
-        )
-    });
-    [lost, uncovered, alone].into_iter().flatten().collect()
+    [lost, uncovered].into_iter().flatten().collect()
 }
 
 /// The cluster takes no commands.
-pub(super) fn down(error: Option<&str>) -> Option<Finding> {
-    let error = error.filter(|error| code(error) == "CLUSTERDOWN")?;
-    Some(Finding::error(
-        format!("the cluster is down ({error})"),
-        "it takes no commands, so nobody leads",
-        "see that most of its primaries run and reach each other, and that all slots have a node",
-    ))
+pub(super) fn down(failure: &Failure) -> Option<Finding> {
+    let Failure::Server(error) = failure else { return None };
+    (code(error) == "CLUSTERDOWN").then(|| {
+        Finding::error(
+            format!("the cluster is down ({error})"),
+            "it takes no commands, so nobody leads",
+            "see that most of its primaries run and reach each other, and that all slots have a node; with \
+             cluster-require-full-coverage no, a slot that has none does not stop the others",
+        )
+    })
 }
 
 fn left(until: Instant) -> Duration {

@@ -1,7 +1,7 @@
 //! What a server is, is set to, and is short of.
 
 use super::super::failure::code;
-use super::nodes;
+
 use crate::doctor::Finding;
 
 /// The oldest version that is supported.
@@ -61,7 +61,7 @@ pub(super) fn judge(info: Option<&Info<'_>>, refusal: Option<&str>) -> Vec<Findi
     let Some(info) = info else { return refused.into_iter().collect() };
     let of_the_server = [too_old(info), nameless(info), of_a_cluster(info), loading(info), replica(info)];
     let full = refusal.is_some_and(|error| code(error) == "OOM");
-    let of_its_state = [nodes::down(refusal), refused, evicting(info), nearly_full(info).filter(|_| !full), not_waited_for(info)];
+    let of_its_state = [refused, evicting(info), nearly_full(info).filter(|_| !full), not_waited_for(info), alone(info)];
     of_the_server.into_iter().chain(of_its_state).flatten().collect()
 }
 
@@ -188,6 +188,17 @@ fn not_waited_for(info: &Info<'_>) -> Option<Finding> {
              beside a new one for as long as that lasts",
             "on Redis 7 or newer set min-replicas-to-write, and min-replicas-max-lag to less than the ttl; where a late \
              write would do harm, compare the term as a fencing token",
+        )
+    })
+}
+
+fn alone(info: &Info<'_>) -> Option<Finding> {
+    let is_primary = info.get("role") == Some("master");
+    (info.as_node && is_primary && info.number("connected_slaves") == 0).then(|| {
+        Finding::warning(
+            "the server has no replica",
+            "if it fails, nobody leads the groups in its slots until it is back",
+            "give it a replica",
         )
     })
 }
