@@ -170,8 +170,7 @@ impl RedisCluster {
     /// # Panics
     /// If a node does not answer.
     pub fn move_keys(&self, slot: u16, from: usize, to: usize) -> usize {
-        let keys: Vec<String> =
-            self.nodes[from].command(&["CLUSTER", "GETKEYSINSLOT", &slot.to_string(), "100"]);
+        let keys: Vec<String> = self.nodes[from].command(&["CLUSTER", "GETKEYSINSLOT", &slot.to_string(), "100"]);
         if !keys.is_empty() {
             let port = self.nodes[to].address().port().to_string();
             let mut command = vec!["MIGRATE", "127.0.0.1", &port, "", "0", "5000", "KEYS"];

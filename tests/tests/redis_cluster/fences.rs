@@ -23,7 +23,7 @@ async fn what_is_written_has_to_be_in_the_slot_of_the_lease_or_lock() {
     assert!(error.contains("different slots") && error.contains(&format!("`{{leader:{group}}}:balance`")), "{error}");
     assert!(!cluster.node(0).command::<bool>(&["EXISTS", &elsewhere]));
 
-    let guard = elector.lock("billing").await.unwrap();
+    let guard = elector.lock("billing").acquire().await.unwrap();
     fence.set(&guard, "{_lock:billing}:balance", "8").await.unwrap();
     drop(guard);
     elector.shutdown(Duration::ZERO).await.unwrap();

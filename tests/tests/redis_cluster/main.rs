@@ -24,6 +24,9 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_node");
 const TTL: Duration = Duration::from_millis(1500);
 const RETRY: Duration = Duration::from_millis(300);
 
+/// No lease or call ends by itself within a test.
+const LONG: Duration = Duration::from_secs(60);
+
 /// On a cluster that is taken for new.
 fn config(url: &str) -> Config {
     Config::new(url).fresh_store(FreshStore::Trust).ttl(Duration::from_secs(10))

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use leader_core::{BootInstant, Elector};
+use leader_core::store::{Announcement, Answer, Batch, Command, LeaseStore, Op, RedisStore, SameId};
+use leader_core::testing::Listener;
+use leader_core::{BootInstant, Candidate, Elector, FreshStore, GroupName, Incarnation, InstanceId, StoreError, Term};
 use leader_tests::process::eventually;
 use leader_tests::redis::{RedisCluster, RedisServer};
 
@@ -16,7 +18,9 @@ fn print(what: &str, scene: &mut Scene, failed: BootInstant, promoted: BootInsta
     let first = scene.led(0, promoted);
     let until_promoted = promoted.saturating_since(failed);
     let after = BootInstant::from_nanos(first.began_ns).saturating_since(promoted);
-    eprintln!("{what}: replica promoted after {until_promoted:.3?}, group led {after:.3?} later (ttl {TTL:?}, retry {RETRY:?})");
+    eprintln!(
+        "{what}: replica promoted after {until_promoted:.3?}, group led {after:.3?} later (ttl {TTL:?}, retry {RETRY:?})"
+    );
     for group in [1, 2] {
         let last = scene.led(group, promoted);
         let leaderless = scene.leaderless(group, failed, last.ended_ns);
@@ -46,7 +50,7 @@ fn a_node_that_is_killed_takes_only_its_own_groups_with_it_until_its_replica_is_
 
 #[test]
 fn a_node_that_stands_still_is_replaced_and_nobody_leads_by_it_when_it_goes_on() {
-    let Some(mut scene) = Scene::new(&[]) else { return };
+    let Some(mut scene) = Scene::new(&PARTIAL) else { return };
     let failed = BootInstant::now();
     scene.cluster.node(0).stop();
     let promoted = scene.promoted(1, 0, 3);
@@ -54,9 +58,9 @@ fn a_node_that_stands_still_is_replaced_and_nobody_leads_by_it_when_it_goes_on()
     scene.cluster.node(0).cont();
     scene.wait(TTL);
     let now = BootInstant::now();
-    for group in 0..3 {
-        scene.led(group, now);
-    }
+    scene.led(0, now);
+    scene.keeps(1, now);
+    scene.keeps(2, now);
     scene.fleet.assert_safe();
 }
 
@@ -106,8 +110,39 @@ async fn the_doctor_says_what_a_cluster_is_short_of() {
     elector.shutdown(Duration::ZERO).await.unwrap();
 }
 
+fn named(group: &str) -> GroupName {
+    GroupName::new(group).unwrap()
+}
+
+/// An elector with hundreds of groups asks for many at a time.
 #[tokio::test]
-async fn who_names_a_single_server_as_a_cluster_is_told_so_and_who_names_a_node_as_a_server_too() {
+async fn a_node_that_does_not_answer_costs_the_others_no_answer_and_who_waits_is_told_when_it_is_replaced() {
+    let Some(cluster) = RedisCluster::start(&PARTIAL) else { return };
+    let groups = cluster.groups();
+    let store = RedisStore::new(&cluster.url()).unwrap().fresh_store(FreshStore::Trust);
+    let candidate = Candidate { id: InstanceId::new("me").unwrap(), incarnation: Incarnation::random() };
+    let (session, mut listener) = Listener::new(candidate.clone(), groups.iter().map(|group| named(group)));
+    store.connect(session).await.unwrap();
+    let op = Op::Acquire { floor: Term::new(0), continues: false, same_id: SameId::Leave };
+    let command = |group: &String| Command { group: named(group), candidate: candidate.clone(), ttl: TTL, op: op.clone() };
+    let batch = || Batch { commands: groups.iter().map(&command).collect(), timeout: Duration::from_secs(2) };
+    let won = |answers: &[Result<Answer, StoreError>]| {
+        answers.iter().map(|answer| matches!(answer, Ok(Answer::Won(_)))).collect::<Vec<_>>()
+    };
+    assert_eq!(won(&store.execute(batch()).await.unwrap()), [true; 3]);
+
+    cluster.node(0).stop();
+    let answers = tokio::time::timeout(Duration::from_secs(2), store.execute(batch())).await.unwrap().unwrap();
+    assert_eq!(won(&answers), [false, true, true], "{answers:?}");
+    assert_eq!(listener.heard().await, Some(Announcement::Gap));
+    // A new server, which may have lost leases: who has a right to one has it still, and nobody else gets one.
+    let answers = store.execute(batch()).await.unwrap();
+    assert!(matches!(answers[0], Ok(Answer::Quarantined { .. })), "{answers:?}");
+    store.disconnect(candidate.incarnation).await.unwrap();
+}
+
+#[tokio::test]
+async fn who_names_a_single_server_as_a_cluster_is_told_so() {
     let Some(redis) = RedisServer::start(&[]) else { return };
     let url = redis.url().replace("redis://", "redis-cluster://");
     let error = Elector::start(config(&url).require_store(true)).await.unwrap_err().to_string();

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use leader_core::testing::{conformance, redis_script};
 use leader_core::store::RedisStore;
+use leader_core::testing::{conformance, redis_script};
 use leader_core::{Elector, FreshStore};
 use leader_tests::process::eventually;
 use leader_tests::redis::RedisCluster;
@@ -76,6 +76,9 @@ async fn a_wrong_password_is_told_at_once_and_never_shown() {
     let begin = leader_core::BootInstant::now();
     let error = Elector::start(config(&url).require_store(true)).await.unwrap_err();
     let (took, text) = (leader_core::BootInstant::now().saturating_since(begin), format!("{error} {error:?}"));
-    assert!(text.contains("WRONGPASS") && text.contains("correct user and password") && !text.contains("wr0ng"), "{text}");
+    assert!(
+        text.contains("WRONGPASS") && text.contains("correct user and password") && !text.contains("wr0ng"),
+        "{text}"
+    );
     assert!(took < Duration::from_secs(8), "{took:?}");
 }

@@ -66,7 +66,10 @@ impl RedisStore {
         let tag = slot::tag(holder.as_bytes()).map_or(holder, |tag| &holder[tag]);
         Err(StoreError::Refused {
             attempted: format!("{write} on {}", self.0.address),
-            cause: format!("the key `{}` and `{holder}` are in different slots of the cluster", String::from_utf8_lossy(key)),
+            cause: format!(
+                "the key `{}` and `{holder}` are in different slots of the cluster",
+                String::from_utf8_lossy(key)
+            ),
             advice: format!(
                 "write a key in the slot of the lease or lock, such as `{{{tag}}}:balance`. Nothing was written"
             ),

@@ -58,7 +58,8 @@ impl Client for FredClient {
         timeout: Duration,
     ) -> Pending<'_, Box<dyn Subscription>> {
         Box::pin(async move {
-            let subscribed = subscription::start(Arc::clone(&self.whereabouts), channels, heard, patience, timeout).await?;
+            let subscribed =
+                subscription::start(Arc::clone(&self.whereabouts), channels, heard, patience, timeout).await?;
             Ok(Box::new(subscribed) as Box<dyn Subscription>)
         })
     }

@@ -6,7 +6,7 @@
 mod keys;
 mod script;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub(super) use self::keys::LockKeys;
 use super::connection::Failure;
@@ -34,7 +34,7 @@ impl RedisStore {
             arguments: &|commands| arguments(commands, &inner.lock_keys, &channels),
             read: answers,
         };
-        let answers = ties.locks.batch(commands, &kind, Instant::now() + timeout).await.map_err(fails)?;
+        let answers = ties.locks.batch(commands, &kind, timeout).await.map_err(fails)?;
         let of = |(answer, command): (Result<_, Failure>, &LockCommand)| {
             answer.map_err(|failure| inner.lock_error(failure, what(std::slice::from_ref(command)), timeout))
         };

@@ -74,6 +74,11 @@ use crate::identity::Incarnation;
 ///   `{<key>}:fence`, for a day.
 /// - If instances have different ttls, tell all of them the largest:
 ///   [`Config::shortest_quarantine`](crate::Config::shortest_quarantine).
+/// - In a Redis Cluster each group, and each lock, is on the node that has its slot, and all nodes that the URL does not name
+///   are found by those that it does. A node that fails takes its groups with it until its replica has taken its place, and
+///   for a ttl more; with `cluster-require-full-coverage no` the other groups notice nothing. A slot that is moved to another
+///   node takes no leader from its groups. Guarded writes need keys in the slot of the lease or lock, such as
+///   `{leader:<group>}:balance`. The user needs `+cluster|slots +asking` on top.
 /// - Limits: a jump of the server's own clock can give two leaders until the older one's next renew. If that clock was set back
 ///   while the server lost its memory, and the only instance that knew the last term is silent, a term can come twice, and so
 ///   can a tick. Two servers that both take writes for one name have a leader each.
@@ -104,8 +109,9 @@ struct Inner {
 }
 
 impl RedisStore {
-    /// The store in the server that `url` names: `redis://[user][:password@]host[:port][/database]`, or `rediss://…` for
-    /// TLS (feature `redis-tls`). Nothing is opened yet.
+    /// The store in the server that `url` names: `redis://[user][:password@]host[:port][/database]`; or in the cluster of the
+    /// nodes that it names: `redis-cluster://[user][:password@]host[:port][,host2[:port]…]`. The same by TLS (feature
+    /// `redis-tls`) with `rediss://…` and `rediss-cluster://…`. Nothing is opened yet.
     ///
     /// # Errors
     /// [`StoreUrlError`] says which part of the URL is wrong; it never shows a password.
@@ -221,7 +227,7 @@ impl RedisStore {
             arguments: &|commands| script::arguments(commands, common),
             read: script::answers,
         };
-        let answers = ties.leases.batch(commands, &kind, Instant::now() + timeout).await?;
+        let answers = ties.leases.batch(commands, &kind, timeout).await?;
         let of = |(answer, command): (Result<_, Failure>, &Command)| {
             let attempted = || format!("{} of {} on", command.op.name(), command.group);
             answer.map_err(|failure| self.error(failure, &attempted(), timeout))
@@ -263,9 +269,7 @@ impl LeaseStore for RedisStore {
             let (incarnation, timeout) = (session.candidate.incarnation, session.timeout);
             let fences = self.script_with(fence::SET);
             let ties = Arc::clone(
-                self.all_ties()
-                    .entry(incarnation)
-                    .or_insert_with(|| Arc::new(Ties::new(&self.0, fences, session))),
+                self.all_ties().entry(incarnation).or_insert_with(|| Arc::new(Ties::new(&self.0, fences, session))),
             );
             // An attempt that takes longer than a call may goes on: the next call finds what has become of it.
             match ties.leases.listener() {
@@ -305,12 +309,10 @@ impl LeaseStore for RedisStore {
             let (keys, deaf) = (&inner.keys, deaf.as_deref());
             // Not the session's link: a command would wait behind a question, and a question that gets no answer ends it.
             let examined = match &inner.servers {
-                Servers::One(client) => {
-                    match client.connect(until.saturating_duration_since(Instant::now())).await {
-                        Ok(link) => doctor::examine(&*link, keys, &examination, deaf, until).await,
-                        Err(failure) => doctor::examine_refusal(failure),
-                    }
-                }
+                Servers::One(client) => match client.connect(until.saturating_duration_since(Instant::now())).await {
+                    Ok(link) => doctor::examine(&*link, keys, &examination, deaf, until).await,
+                    Err(failure) => doctor::examine_refusal(failure),
+                },
                 Servers::Cluster(_) => match ties.map(|ties| ties.map.clone()) {
                     Ok(Some(map)) => doctor::examine_cluster(&map, keys, &examination, deaf, until).await,
                     Ok(None) => Ok(Vec::new()),

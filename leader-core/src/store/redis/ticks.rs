@@ -5,7 +5,7 @@
 
 pub(super) mod script;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub(super) use self::script::TEXT;
 use super::connection::Failure;
@@ -30,7 +30,7 @@ impl RedisStore {
             arguments: &|commands| script::arguments(commands, &inner.keys),
             read: script::answers,
         };
-        let answers = ties.ticks.batch(commands, &kind, Instant::now() + timeout).await.map_err(fails)?;
+        let answers = ties.ticks.batch(commands, &kind, timeout).await.map_err(fails)?;
         let of = |(answer, command): (Result<_, Failure>, &TickCommand)| {
             answer.map_err(|failure| inner.tick_error(failure, what(std::slice::from_ref(command)), timeout))
         };

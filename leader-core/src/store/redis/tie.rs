@@ -6,13 +6,16 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::cluster::Nodes;
 use super::connection::{Failure, Reply};
 use super::failure::{Denied, denied};
 use super::session::{Answered, Call, Script, Session};
 use super::slot;
+
+/// How much of its time a batch leaves to the nodes of a cluster.
+const PART: f64 = 0.9;
 
 pub(super) enum Tie {
     Server(Session),
@@ -30,7 +33,7 @@ pub(super) struct Kind<'a, C, T> {
 }
 
 impl Tie {
-    /// Executes the commands in as few calls as may be, and answers each.
+    /// Executes the commands in as few calls as may be, and answers each, within `timeout`.
     ///
     /// # Errors
     /// None of them was answered. Of a cluster a part may have been: there each command fails for itself.
@@ -38,13 +41,15 @@ impl Tie {
         &self,
         commands: &[C],
         kind: &Kind<'_, C, T>,
-        until: Instant,
+        timeout: Duration,
     ) -> Result<Vec<Result<T, Failure>>, Failure> {
         let server = |answer: Result<T, String>| answer.map_err(Failure::Server);
         if let Self::Server(_) = self {
-            let answers = self.together(commands, kind, until).await?;
+            let answers = self.together(commands, kind, Instant::now() + timeout).await?;
             return Ok(answers.into_iter().map(server).collect());
         }
+        // What one node is silent about must not cost the others' answers, which are told with it.
+        let until = Instant::now() + timeout.mul_f64(PART);
         let parts = by_slot(commands, kind);
         let calls = parts.values().map(|members| async move {
             let commands: Vec<C> = members.iter().map(|index| commands[*index].clone()).collect();
@@ -166,4 +171,30 @@ pub(super) async fn all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::O
     })
     .await;
     done.into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_of_one_slot_stay_together_and_in_order() {
+        let kind =
+            Kind { key: &String::clone, arguments: &|_| Vec::new(), read: |_, _| Vec::<Result<(), String>>::new() };
+        let commands = ["{a}1", "b", "{a}2", "{b}", "a"].map(str::to_owned);
+        let parts = by_slot(&commands, &kind);
+        assert_eq!(parts.get(&slot::of(b"a")), Some(&vec![0, 2, 4]));
+        assert_eq!((parts.get(&slot::of(b"b")), parts.len()), (Some(&vec![1, 3]), 2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_takes_its_time_holds_up_no_other() {
+        let begin = tokio::time::Instant::now();
+        let seconds = all([3, 1, 2].into_iter().map(|seconds| async move {
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            seconds
+        }));
+        assert_eq!((seconds.await, begin.elapsed()), (vec![3, 1, 2], Duration::from_secs(3)));
+        assert!(all(std::iter::empty::<std::future::Ready<()>>()).await.is_empty());
+    }
 }

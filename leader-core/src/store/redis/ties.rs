@@ -49,9 +49,8 @@ impl Ties {
         let (announcer, timeout) = (asked.announcer.clone(), asked.timeout);
         match &inner.servers {
             Servers::One(client) => {
-                let beside = |script| {
-                    Tie::Server(Session::beside(Arc::clone(client), script, announcer.clone(), timeout))
-                };
+                let beside =
+                    |script| Tie::Server(Session::beside(Arc::clone(client), script, announcer.clone(), timeout));
                 let [locks, ticks, fences] = [locks, ticks, fences].map(beside);
                 let leases = Tie::Server(Session::new(Arc::clone(client), leases, &inner.keys, asked));
                 Self { leases, locks, ticks, fences, map: None }

@@ -256,7 +256,8 @@ async fn slots_at(address: Address, patience: Duration) -> Result<(Server, Slots
         Err(Failure::Server(error)) if error.contains("cluster support disabled") => {
             return Err(Failure::Impossible {
                 cause: format!("{server} is no node of a cluster"),
-                advice: "write redis:// in the URL in place of redis-cluster://, or name a node of a cluster".to_owned(),
+                advice: "write redis:// in the URL in place of redis-cluster://, or name a node of a cluster"
+                    .to_owned(),
             });
         }
         reply => Slots::read(&reply?, &server),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::super::address::Server;
 use super::super::connection::{Client, Failure, Reply};
@@ -18,6 +18,9 @@ use crate::store::Announcer;
 
 /// So many calls are under way on one link; the others wait. A batch is as many calls as it has slots.
 const CALLS: usize = 256;
+
+/// Until the next attempt, while some keys of a slot have moved to another node and some have not.
+const MOMENT: Duration = Duration::from_millis(20);
 
 /// What reads a reply.
 pub(in super::super) type Read<'a, T> = &'a (dyn Fn(Reply) -> Answered<T> + Sync);
@@ -57,8 +60,9 @@ impl Nodes {
         &self.script
     }
 
-    /// One call of a script whose keys are all in this slot, on the node that has it; if that says that another one does, it
-    /// is asked instead, once.
+    /// One call of a script whose keys are all in this slot, on the node that has it. What a node has refused as not its own,
+    /// or as being under way to another one, it has not executed: then it is sent once more, to who is said to have the slot,
+    /// or after a moment.
     pub(in super::super) async fn call<T>(
         &self,
         slot: u16,
@@ -69,26 +73,28 @@ impl Nodes {
         let mut server = self.map.owner(slot, until).await?;
         let mut moved = false;
         loop {
-            let outcome = self.at(&server, call, read, until).await;
-            let Err(Failure::Server(error)) = &outcome else { return outcome };
-            match Redirect::of(error, &server) {
+            let mut outcome = self.at(&server, call, read, until).await;
+            let redirect = outcome.as_ref().err().and_then(|failure| Redirect::of(failure, &server));
+            match redirect {
                 Some(Redirect::Moved(to)) => {
                     self.map.moved(slot, &to);
-                    if moved {
-                        return Err(unsettled(slot, error));
+                    if !moved {
+                        (server, moved) = (to, true);
+                        continue;
                     }
-                    (server, moved) = (to, true);
                 }
-                Some(Redirect::Ask(to)) => {
-                    let outcome = self.asking(to, call, read, until).await;
-                    let Err(Failure::Server(error)) = &outcome else { return outcome };
-                    return if is_elsewhere(error) { Err(unsettled(slot, error)) } else { outcome };
-                }
-                None if is_elsewhere(error) => {
+                Some(Redirect::Ask(to)) => outcome = self.asking(to, call, read, until).await,
+                None => {}
+            }
+            match &outcome {
+                Err(Failure::Server(error)) if is_elsewhere(error) => {
                     self.map.suspect(&server);
                     return Err(unsettled(slot, error));
                 }
-                None => return outcome,
+                Err(Failure::Server(error)) if code(error) == "TRYAGAIN" && left(until)? > 2 * MOMENT => {
+                    sleep(MOMENT).await;
+                }
+                _ => return outcome,
             }
         }
     }

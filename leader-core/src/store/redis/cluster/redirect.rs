@@ -1,6 +1,7 @@
 //! What a node says that does not have the slot of a key: who does. It has executed nothing.
 
 use super::super::address::Server;
+use super::super::connection::Failure;
 
 /// Whom to ask instead.
 #[derive(Debug, PartialEq, Eq)]
@@ -12,8 +13,9 @@ pub(super) enum Redirect {
 }
 
 impl Redirect {
-    /// What this error of the node `by` says, if it names another one.
-    pub(super) fn of(error: &str, by: &Server) -> Option<Self> {
+    /// Whom the node `by` names in place of an answer, if it does.
+    pub(super) fn of(failure: &Failure, by: &Server) -> Option<Self> {
+        let Failure::Server(error) = failure else { return None };
         let mut words = error.split(' ');
         let (code, _slot, node) = (words.next()?, words.next()?.parse::<u16>().ok()?, words.next()?);
         let (host, port) = node.rsplit_once(':')?;
@@ -41,6 +43,10 @@ mod tests {
         Server { host: host.to_owned(), port }
     }
 
+    fn of(error: &str, by: &Server) -> Option<Redirect> {
+        Redirect::of(&Failure::Server(error.to_owned()), by)
+    }
+
     #[test]
     fn who_has_the_slot_is_understood_however_it_is_named() {
         let by = server("10.0.0.1", 7000);
@@ -51,9 +57,9 @@ mod tests {
             ("MOVED 3999 [2001:db8::1]:6381", server("2001:db8::1", 6381)),
             ("MOVED 3999 :6381", server("10.0.0.1", 6381)),
         ] {
-            assert_eq!(Redirect::of(error, &by), Some(Redirect::Moved(there)), "{error}");
+            assert_eq!(of(error, &by), Some(Redirect::Moved(there)), "{error}");
         }
-        let ask = Redirect::of("ASK 3999 127.0.0.1:6381", &by);
+        let ask = of("ASK 3999 127.0.0.1:6381", &by);
         assert_eq!(ask, Some(Redirect::Ask(server("127.0.0.1", 6381))));
     }
 
@@ -68,7 +74,7 @@ mod tests {
             "TRYAGAIN Multiple keys request during rehashing of slot",
             "ERR 3999 127.0.0.1:6381",
         ] {
-            assert_eq!(Redirect::of(error, &server("a", 1)), None, "{error}");
+            assert_eq!(of(error, &server("a", 1)), None, "{error}");
         }
     }
 }

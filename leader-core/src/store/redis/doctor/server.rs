@@ -61,7 +61,8 @@ pub(super) fn judge(info: Option<&Info<'_>>, refusal: Option<&str>) -> Vec<Findi
     let Some(info) = info else { return refused.into_iter().collect() };
     let of_the_server = [too_old(info), nameless(info), of_a_cluster(info), loading(info), replica(info)];
     let full = refusal.is_some_and(|error| code(error) == "OOM");
-    let of_its_state = [refused, evicting(info), nearly_full(info).filter(|_| !full), not_waited_for(info), alone(info)];
+    let of_its_state =
+        [refused, evicting(info), nearly_full(info).filter(|_| !full), not_waited_for(info), alone(info)];
     of_the_server.into_iter().chain(of_its_state).flatten().collect()
 }
 
