@@ -21,7 +21,9 @@ use leader_tests::redis::RedisCluster;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_node");
 
-const TTL: Duration = Duration::from_millis(1500);
+/// Longer than a busy machine stands still, which would cost a leader its lease.
+const TTL: Duration = Duration::from_secs(6);
+const HEARTBEAT: Duration = Duration::from_millis(500);
 const RETRY: Duration = Duration::from_millis(300);
 
 /// No lease or call ends by itself within a test.
@@ -50,6 +52,7 @@ impl Scene {
             let mut plan = fleet.plan(label, TTL);
             plan.options.trust_fresh_store = true;
             plan.options.groups = groups.to_vec();
+            plan.options.heartbeat = Some(HEARTBEAT);
             plan.options.retry = Some(RETRY);
             fleet.start(&plan);
         }
@@ -90,8 +93,9 @@ impl Scene {
         self.fleet.still_leads(reign, name, instant);
     }
 
-    fn wait(&mut self, time: Duration) {
-        let until = BootInstant::now().saturating_add(time);
+    /// Lets some heartbeats pass.
+    fn wait(&mut self) {
+        let until = BootInstant::now().saturating_add(3 * HEARTBEAT);
         self.fleet.until("some heartbeats have passed", |_| (BootInstant::now() >= until).then_some(()));
     }
 }

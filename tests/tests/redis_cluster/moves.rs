@@ -16,14 +16,14 @@ fn a_slot_that_is_moved_takes_no_leader_from_its_group() {
     let began = BootInstant::now();
     scene.cluster.begin_to_move(slot, 0, 1);
     // Its keys are where they were.
-    scene.wait(TTL);
+    scene.wait();
     scene.keeps(0, BootInstant::now());
     assert!(scene.cluster.move_keys(slot, 0, 1) >= 2);
     // They are where the slot is not yet.
-    scene.wait(TTL);
+    scene.wait();
     scene.keeps(0, BootInstant::now());
     scene.cluster.end_to_move(slot, 0, 1);
-    scene.wait(TTL);
+    scene.wait();
     let now = BootInstant::now();
     for group in 0..3 {
         scene.keeps(group, now);
@@ -51,7 +51,7 @@ fn a_replica_that_is_promoted_on_purpose_finds_its_groups_led() {
     let began = BootInstant::now();
     scene.cluster.node(3).command::<()>(&["CLUSTER", "FAILOVER"]);
     scene.promoted(1, 0, 3);
-    scene.wait(TTL);
+    scene.wait();
     let last = scene.led(0, BootInstant::now());
     let leaderless = scene.leaderless(0, began, last.ended_ns);
     eprintln!("CLUSTER FAILOVER: its group was without a leader for {leaderless:.3?}");

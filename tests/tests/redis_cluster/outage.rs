@@ -40,7 +40,7 @@ fn a_node_that_is_killed_takes_only_its_own_groups_with_it_until_its_replica_is_
     scene.keeps(2, now);
     // It comes back as a replica.
     scene.cluster.node_mut(0).start_again();
-    scene.wait(TTL);
+    scene.wait();
     let now = BootInstant::now();
     scene.led(0, now);
     scene.keeps(1, now);
@@ -56,7 +56,7 @@ fn a_node_that_stands_still_is_replaced_and_nobody_leads_by_it_when_it_goes_on()
     let promoted = scene.promoted(1, 0, 3);
     print("SIGSTOP of a node", &mut scene, failed, promoted);
     scene.cluster.node(0).cont();
-    scene.wait(TTL);
+    scene.wait();
     let now = BootInstant::now();
     scene.led(0, now);
     scene.keeps(1, now);
@@ -124,7 +124,8 @@ async fn a_node_that_does_not_answer_costs_the_others_no_answer_and_who_waits_is
     let (session, mut listener) = Listener::new(candidate.clone(), groups.iter().map(|group| named(group)));
     store.connect(session).await.unwrap();
     let op = Op::Acquire { floor: Term::new(0), continues: false, same_id: SameId::Leave };
-    let command = |group: &String| Command { group: named(group), candidate: candidate.clone(), ttl: TTL, op: op.clone() };
+    let command =
+        |group: &String| Command { group: named(group), candidate: candidate.clone(), ttl: TTL, op: op.clone() };
     let batch = || Batch { commands: groups.iter().map(&command).collect(), timeout: Duration::from_secs(2) };
     let won = |answers: &[Result<Answer, StoreError>]| {
         answers.iter().map(|answer| matches!(answer, Ok(Answer::Won(_)))).collect::<Vec<_>>()

@@ -107,6 +107,13 @@ impl Map {
         self.0.known.borrow().slots.has_slots(node)
     }
 
+    /// Resolves when this node is known to have no slots any more.
+    pub(super) async fn replaced(&self, node: &Server) {
+        let mut known = self.0.known.subscribe();
+        // The map is there for as long as whoever asks.
+        let _ = known.wait_for(|known| !known.slots.has_slots(node)).await;
+    }
+
     /// This node cannot be used.
     pub(super) fn suspect(&self, node: &Server) {
         self.doubt(Doubt::Node(node.clone()));

@@ -111,7 +111,12 @@ impl Nodes {
         // It is never closed.
         let Ok(Ok(_room)) = room else { return Err(Failure::TimedOut) };
         let mut attempt = Attempt { map: &self.map, server, answered: false };
-        let outcome = node.session.call(call, read, until).await;
+        let outcome = tokio::select! {
+            biased;
+            outcome = node.session.call(call, read, until) => outcome,
+            // It may stand still, and whoever waits for it could have asked its successor by now.
+            () = self.map.replaced(server) => Err(Failure::Unreachable(format!("another node has taken the place of {server}"))),
+        };
         attempt.answered = match &outcome {
             Ok(answers) => !answers.iter().any(|answer| answer.as_ref().is_err_and(|error| is_of_the_node(error))),
             Err(Failure::Server(error)) => !is_of_the_node(error),
