@@ -72,7 +72,7 @@ async fn a_lock_in_a_slot_that_is_moved_is_taken_once_the_move_is_over() {
     cluster.begin_to_move(slot, from, to);
     let waiting = tokio::spawn({
         let elector = elector.clone();
-        async move { elector.lock("billing").acquire().await.map(|guard| guard.token().get()) }
+        async move { elector.lock("billing").wait(LONG).acquire().await.map(|guard| guard.token().get()) }
     });
     eventually("it was refused as something that passes", || {
         let refused = |node: usize| cluster.node(node).command::<String>(&["INFO", "errorstats"]).contains("TRYAGAIN");
