@@ -380,13 +380,4 @@ pub enum StoreUrlError {
         /// What a URL with this scheme looks like.
         form: &'static str,
     },
-    /// A scheme that means several Redis servers at once.
-    #[error(
-        "a `{scheme}` URL means the servers of a cluster, and this version speaks to a single primary: use \
-         `redis://host:6379`, `rediss://host:6379` (by TLS) or `redis-sentinel://host:26379/service`"
-    )]
-    SeveralServers {
-        /// What precedes the colon.
-        scheme: String,
-    },
 }

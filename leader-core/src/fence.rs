@@ -46,8 +46,8 @@
 //! writes is what a fence keeps.
 //!
 //! All this holds among guarded writes. Whatever else writes the same key, by a client of its own, is not refused and leaves no
-//! mark. The lease or lock and the data have to be on one server, in one database; in a cluster their keys are in different
-//! slots, and guarded writes are refused. The user of the server needs, besides what leases and locks need, the keys that are
+//! mark. The lease or lock and the data have to be on one server, in one database; in a cluster in one slot, for which the key
+//! that is written begins with `{leader:<group>}` or `{_lock:<key>}`, or the write is refused. The user of the server needs, besides what leases and locks need, the keys that are
 //! written and their marks: `ACL SETUSER <user> ~<key> ~{*}:*fence`, and the commands of the scripts.
 #![doc = include_str!("fence/sql.md")]
 

@@ -6,6 +6,9 @@ use std::os::fd::OwnedFd;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with, sockopt};
 
+/// From the port of a node of a cluster to the one by which it speaks to the others.
+const BUS: u16 = 10_000;
+
 /// A port of the loopback interface, free when it was taken and reserved until this is dropped.
 ///
 /// A server that is restarted needs its old port, and meanwhile nobody else may have got it: not another test's server, nor
@@ -23,8 +26,24 @@ impl Port {
     /// # Errors
     /// If the system has none.
     pub fn reserve() -> io::Result<Self> {
+        Self::reserve_number(0)
+    }
+
+    /// Two, of which the second is the one by which a node of a cluster speaks to the others if the first is its port.
+    pub(super) fn reserve_with_bus() -> io::Result<(Self, Self)> {
+        loop {
+            let port = Self::reserve()?;
+            // It may be somebody else's, or no number of a port.
+            let bus = port.number().checked_add(BUS).map(Self::reserve_number);
+            if let Some(Ok(bus)) = bus {
+                return Ok((port, bus));
+            }
+        }
+    }
+
+    fn reserve_number(number: u16) -> io::Result<Self> {
         let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-        bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0))?;
+        bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, number))?;
         // Only now: until here it is free for none but this socket, and from here on for who listens and says the same.
         sockopt::set_socket_reuseaddr(&socket, true)?;
         let address = SocketAddrV4::try_from(getsockname(&socket)?)?;

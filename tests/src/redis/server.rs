@@ -22,6 +22,8 @@ pub struct RedisServer {
     folder: tempfile::TempDir,
     data: PathBuf,
     port: Port,
+    /// By which it speaks to the other nodes of its cluster; reserved for as long as the other one is.
+    _bus: Option<Port>,
     options: Vec<(String, String)>,
     process: Option<Child>,
 }
@@ -37,7 +39,16 @@ impl RedisServer {
         let folder = tempfile::tempdir().expect("temporary folders can be created");
         let data = folder.path().join("data");
         fs::create_dir(&data).expect("a temporary folder can be written");
-        Self::start_in(folder, data, options)
+        Self::start_in(folder, data, None, options)
+    }
+
+    /// A node that is to become part of a cluster.
+    pub(super) fn start_node(options: &[(&str, &str)]) -> Option<Self> {
+        let folder = tempfile::tempdir().expect("temporary folders can be created");
+        let data = folder.path().join("data");
+        fs::create_dir(&data).expect("a temporary folder can be written");
+        let ports = Port::reserve_with_bus().expect("there are two free ports");
+        Self::start_in(folder, data, Some(ports), options)
     }
 
     /// The same, but its files are in `data`, which is somebody else's.
@@ -47,14 +58,22 @@ impl RedisServer {
     #[must_use]
     pub fn start_on(data: &Path, options: &[(&str, &str)]) -> Option<Self> {
         let folder = tempfile::tempdir().expect("temporary folders can be created");
-        Self::start_in(folder, data.to_owned(), options)
+        Self::start_in(folder, data.to_owned(), None, options)
     }
 
-    fn start_in(folder: tempfile::TempDir, data: PathBuf, options: &[(&str, &str)]) -> Option<Self> {
+    fn start_in(
+        folder: tempfile::TempDir,
+        data: PathBuf,
+        ports: Option<(Port, Port)>,
+        options: &[(&str, &str)],
+    ) -> Option<Self> {
         let binary = binary()?;
-        let port = Port::reserve().expect("there is a free port");
+        let (port, bus) = match ports {
+            Some((port, bus)) => (port, Some(bus)),
+            None => (Port::reserve().expect("there is a free port"), None),
+        };
         let options = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let mut server = Self { binary, folder, data, port, options, process: None };
+        let mut server = Self { binary, folder, data, port, _bus: bus, options, process: None };
         server.begin();
         Some(server)
     }

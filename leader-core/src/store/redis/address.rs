@@ -61,7 +61,7 @@ pub(super) struct Access {
 }
 
 /// The name of a server.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct Server {
     /// A name or an address; IPv6 without its brackets.
     pub(super) host: String,

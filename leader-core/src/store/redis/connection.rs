@@ -3,12 +3,27 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::address::Address;
 use tokio::task::AbortHandle;
 
 /// A boxed future of a client.
 pub(super) type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
+
+/// Says where a server is. It may be another one each time: whoever connects asks anew.
+pub(super) trait Whereabouts: Send + Sync + 'static {
+    /// The server to connect to now.
+    fn find(&self, timeout: Duration) -> Pending<'_, Arc<Address>>;
+}
+
+/// A server that is always the same.
+impl Whereabouts for Arc<Address> {
+    fn find(&self, _: Duration) -> Pending<'_, Arc<Address>> {
+        Box::pin(std::future::ready(Ok(Arc::clone(self))))
+    }
+}
 
 /// Makes links to one server, or to one set of servers that stand for each other. Nothing is opened before it is asked to.
 pub(super) trait Client: Send + Sync + 'static {
@@ -78,8 +93,6 @@ pub(super) struct Request {
     pub(super) name: &'static str,
     /// All that follows the name.
     pub(super) arguments: Vec<Vec<u8>>,
-    /// A key whose slot says which server of a cluster is meant; any server if there is none.
-    pub(super) key: Option<String>,
     /// The reply is wanted as it is: its strings as [`Reply::Bytes`], and the errors inside of it.
     pub(super) verbatim: bool,
 }
@@ -92,7 +105,7 @@ impl Request {
 
     /// A command without arguments.
     pub(super) fn bare(name: &'static str) -> Self {
-        Self { name, arguments: Vec::new(), key: None, verbatim: false }
+        Self { name, arguments: Vec::new(), verbatim: false }
     }
 }
 

@@ -4,6 +4,7 @@
 //! files below, without I/O.
 
 mod leases;
+mod nodes;
 mod permissions;
 mod server;
 
@@ -15,6 +16,7 @@ use self::server::Info;
 use super::connection::{Failure, Link, Reply, Request};
 use super::failure::{denied, is_unknown_script};
 use super::keys::Keys;
+use super::slot;
 use crate::doctor::Finding;
 use crate::group::GroupName;
 use crate::store::Examination;
@@ -35,14 +37,10 @@ pub(super) async fn examine(
     sentinels: bool,
     until: Instant,
 ) -> Result<Vec<Finding>, Failure> {
-    let mut found = Vec::new();
-    let look = Look { link, keys, sentinels, until };
-    let info = look.info().await?;
-    if let Err(Unchecked { what, failure }) = look.at_all(info, examination, deaf, &mut found).await {
-        found.push(unchecked(&what, &describe(failure)));
-    }
-    Ok(found)
+    Look { link, keys, sentinels, until, as_node: false }.examine(examination, deaf).await
 }
+
+pub(super) use self::nodes::examine_cluster;
 
 /// What is known of a server that lets nobody in: it may answer even the first question with what it is short of.
 pub(super) fn examine_refusal(failure: Failure) -> Result<Vec<Finding>, Failure> {
@@ -65,9 +63,20 @@ struct Look<'a> {
     /// They watch the server.
     sentinels: bool,
     until: Instant,
+    /// It is a node of a cluster, and is asked about the groups whose keys it has.
+    as_node: bool,
 }
 
 impl Look<'_> {
+    async fn examine(&self, examination: &Examination, deaf: Option<&str>) -> Result<Vec<Finding>, Failure> {
+        let mut found = Vec::new();
+        let info = self.info().await?;
+        if let Err(Unchecked { what, failure }) = self.at_all(info, examination, deaf, &mut found).await {
+            found.push(unchecked(&what, &describe(failure)));
+        }
+        Ok(found)
+    }
+
     async fn at_all(
         &self,
         info: Option<String>,
@@ -75,7 +84,7 @@ impl Look<'_> {
         deaf: Option<&str>,
         found: &mut Vec<Finding>,
     ) -> Result<(), Unchecked> {
-        let info = info.as_deref().map(Info::new);
+        let info = info.as_deref().map(if self.as_node { Info::of_node } else { Info::new });
         let alone = info.as_ref().is_none_or(|info| !info.is_loading() && !info.is_of_a_cluster());
         found.extend(info.as_ref().filter(|_| self.sentinels).and_then(server::without_replicas));
         let mut tried = Tried::default();
@@ -83,6 +92,10 @@ impl Look<'_> {
         if alone && let Some(group) = examination.groups.keys().next() {
             let trying = self.try_commands(group, &mut tried).await;
             found.extend(server::judge(info.as_ref(), tried.refusal()));
+            if let Some(down) = trying.as_ref().err().and_then(nodes::down) {
+                found.push(down);
+                return Ok(());
+            }
             trying.map_err(|failure| Unchecked { what: "the permissions of the server's user".to_owned(), failure })?;
         } else {
             found.extend(server::judge(info.as_ref(), None));
@@ -137,9 +150,15 @@ impl Look<'_> {
     async fn at_leases(&self, examination: &Examination, found: &mut Vec<Finding>) -> Result<(), Unchecked> {
         let mut survey = Survey::new(examination, self.keys);
         let mut failed = None;
-        let all: Vec<&GroupName> = examination.groups.keys().collect();
+        let mut all: Vec<&GroupName> = examination.groups.keys().collect();
         let mut left = all.len();
-        for groups in all.chunks(AT_ONCE) {
+        let slot = |group: &GroupName| slot::of(self.keys.lease(group).as_bytes());
+        if self.as_node {
+            all.sort_by_key(|group| slot(group));
+        }
+        // A script may touch the keys of one slot of a cluster only.
+        let together = |a: &&GroupName, b: &&GroupName| !self.as_node || slot(a) == slot(b);
+        for groups in all.chunk_by(together).flat_map(|groups| groups.chunks(AT_ONCE)) {
             let mut arguments = vec![leases::SCRIPT.to_owned(), (2 * groups.len()).to_string()];
             arguments.extend(groups.iter().flat_map(|group| [self.keys.lease(group), self.keys.record(group)]));
             match self.ask("EVAL", arguments).await {

@@ -100,7 +100,9 @@ fn advice(error: &str, keys: &Keys) -> Option<String> {
         "NOREPLICAS" => {
             "too few replicas are in step with the server: see that they run, or lower its min-replicas-to-write"
         }
-        "CROSSSLOT" | "MOVED" | "ASK" => "this server is part of a cluster, and the URL means a single server",
+        "CROSSSLOT" | "MOVED" | "ASK" => {
+            "this server is part of a cluster, and the URL means a single server: write redis-cluster:// in place of redis://"
+        }
         "DENIED" => "the server is in protected mode: set a password, or the address that it listens on (bind)",
         "ERR" if error.contains("DB index") || error.contains("SELECT is not allowed") => {
             "the URL ends with the number of a database that this server does not have: redis://host:6379/0"

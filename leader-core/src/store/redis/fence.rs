@@ -11,12 +11,14 @@ mod script;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 pub(super) use self::script::SET;
 use super::RedisStore;
 use super::connection::Failure;
 use super::failure::{code, denied};
 use super::session::{Call, Script};
+use super::slot;
 use crate::error::StoreError;
 use crate::fence::{Change, GuardedAnswer, GuardedWrite};
 
@@ -30,15 +32,18 @@ impl RedisStore {
     pub(super) async fn execute_guarded_write(&self, write: GuardedWrite) -> Result<GuardedAnswer, StoreError> {
         let inner = &*self.0;
         let timeout = write.timeout;
-        let session = self.fence_sessions().get(&write.candidate.incarnation).cloned();
-        let ran = match session {
-            None => Err(Failure::Unreachable("this elector is not connected".to_owned())),
-            Some(session) => {
+        let ran = match self.ties(write.candidate.incarnation) {
+            Err(failure) => Err(failure),
+            Ok(ties) => {
                 let script = self.script_with(script::body(&write.change));
-                let (arguments, key) = script::arguments(&write, &inner.keys, &inner.lock_keys);
+                let (arguments, holder) = script::arguments(&write, &inner.keys, &inner.lock_keys);
+                if ties.fences.is_of_a_cluster() {
+                    self.in_one_slot(&write, &holder)?;
+                }
                 let arguments = || arguments.clone();
-                let call = Call { script: &script, arguments: &arguments, key: Some(key), verbatim: true };
-                session.call(call, |reply| vec![script::answer(reply)], timeout).await
+                let call = Call { script: &script, arguments: &arguments, verbatim: true };
+                let read = |reply| vec![script::answer(reply)];
+                ties.fences.call(holder.as_bytes(), call, &read, Instant::now() + timeout).await
             }
         };
         let ran = ran.map(|mut answers| answers.pop().unwrap_or_else(|| Err(script::STRANGE.to_owned())));
@@ -52,6 +57,23 @@ impl RedisStore {
             (Ok(Err(error)), _) => Err(self.fence_error(Failure::Server(error), &write)),
             (Err(failure), _) => Err(self.fence_error(failure, &write)),
         }
+    }
+
+    /// A script may touch keys of one slot only: the lease or lock, and what is written.
+    fn in_one_slot(&self, write: &GuardedWrite, holder: &str) -> Result<(), StoreError> {
+        let of_holder = slot::of(holder.as_bytes());
+        let Some(key) = write.change.keys().iter().find(|key| slot::of(key) != of_holder) else { return Ok(()) };
+        let tag = slot::tag(holder.as_bytes()).map_or(holder, |tag| &holder[tag]);
+        Err(StoreError::Refused {
+            attempted: format!("{write} on {}", self.0.address),
+            cause: format!(
+                "the key `{}` and `{holder}` are in different slots of the cluster",
+                String::from_utf8_lossy(key)
+            ),
+            advice: format!(
+                "write a key in the slot of the lease or lock, such as `{{{tag}}}:balance`. Nothing was written"
+            ),
+        })
     }
 
     pub(super) fn script_with(&self, body: &str) -> Arc<Script> {
@@ -88,7 +110,7 @@ impl RedisStore {
                 ))
             }
             Failure::Server(error) if ["CROSSSLOT", "MOVED", "ASK"].contains(&code(error)) => Some(
-                "guarded writes need the lease or lock and the data on one server, and this one is part of a cluster"
+                "this server is part of a cluster: write redis-cluster:// in the URL, and keys in the slot of the lease or lock"
                     .to_owned(),
             ),
             _ => None,

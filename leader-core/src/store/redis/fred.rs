@@ -17,28 +17,35 @@ mod subscription;
 mod tls;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use self::connection::Connection;
 use super::address::Address;
-use super::connection::{Client, Heard, Link, Pending, Reply, Request, Subscription};
+use super::connection::{Client, Heard, Link, Pending, Reply, Request, Subscription, Whereabouts};
 
-/// Makes links to one server.
-#[derive(Debug)]
+/// Makes links to a server.
 pub(super) struct FredClient {
-    address: Arc<Address>,
+    whereabouts: Arc<dyn Whereabouts>,
 }
 
 impl FredClient {
+    /// To this server.
     pub(super) fn new(address: Address) -> Self {
-        Self { address: Arc::new(address) }
+        Self::wherever(Arc::new(Arc::new(address)))
+    }
+
+    /// To the server that is found.
+    pub(super) fn wherever(whereabouts: Arc<dyn Whereabouts>) -> Self {
+        Self { whereabouts }
     }
 }
 
 impl Client for FredClient {
     fn connect(&self, timeout: Duration) -> Pending<'_, Box<dyn Link>> {
         Box::pin(async move {
-            let connection = Connection::open(&self.address, timeout).await?;
+            let began = Instant::now();
+            let address = self.whereabouts.find(timeout).await?;
+            let connection = Connection::open(&address, timeout.saturating_sub(began.elapsed())).await?;
             Ok(Box::new(connection) as Box<dyn Link>)
         })
     }
@@ -51,7 +58,8 @@ impl Client for FredClient {
         timeout: Duration,
     ) -> Pending<'_, Box<dyn Subscription>> {
         Box::pin(async move {
-            let subscribed = subscription::start(Arc::clone(&self.address), channels, heard, patience, timeout).await?;
+            let subscribed =
+                subscription::start(Arc::clone(&self.whereabouts), channels, heard, patience, timeout).await?;
             Ok(Box::new(subscribed) as Box<dyn Subscription>)
         })
     }

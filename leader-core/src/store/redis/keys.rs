@@ -4,15 +4,31 @@ use crate::group::GroupName;
 use crate::identity::Incarnation;
 use crate::store::JobName;
 
+/// What a user must be allowed to on each node of a cluster, on top: to ask who has which slot, and to speak to the node to
+/// which one is about to move.
+pub(super) const CLUSTER_PERMISSIONS: &str = "+cluster|slots +asking";
+
 /// What the names begin with.
 #[derive(Debug, Clone)]
 pub(super) struct Keys {
     prefix: Box<str>,
+    /// They are spread over the nodes of a cluster.
+    spread: bool,
 }
 
 impl Keys {
     pub(super) fn new(prefix: &str) -> Self {
-        Self { prefix: prefix.into() }
+        Self { prefix: prefix.into(), spread: false }
+    }
+
+    /// In a cluster, if so.
+    pub(super) fn spread(self, spread: bool) -> Self {
+        Self { spread, ..self }
+    }
+
+    /// The same, but they begin with this.
+    pub(super) fn renamed(&self, prefix: &str) -> Self {
+        Self::new(prefix).spread(self.spread)
     }
 
     /// The lease: the leader's instance id, until it expires. Other implementations of the same election know it, too.
@@ -70,7 +86,8 @@ impl Keys {
         let (leases, records, channels) = (self.lease_pattern(), self.record_pattern(), self.channel_pattern());
         format!(
             "{leases} {records} resetchannels {channels} -@all +eval +evalsha +script|load +get +set +pexpire +persist \
-             +del +hset +hmget +pttl +time +info +ping +client|id +select +publish +subscribe"
+             +del +hset +hmget +pttl +time +info +ping +client|id +select +publish +subscribe{}",
+            if self.spread { format!(" {CLUSTER_PERMISSIONS}") } else { String::new() }
         )
     }
 

@@ -6,13 +6,12 @@
 mod keys;
 mod script;
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub(super) use self::keys::LockKeys;
 use super::connection::Failure;
-use super::failure::{Denied, code, denied};
-use super::session::Session;
+use super::failure::{code, denied};
+use super::tie::Kind;
 use super::{Inner, RedisStore};
 use crate::error::StoreError;
 use crate::store::{LockAnswers, LockCommand};
@@ -28,48 +27,22 @@ impl RedisStore {
         let Some(first) = commands.first() else { return Ok(Vec::new()) };
         let inner = &*self.0;
         let fails = |failure| inner.lock_error(failure, what(commands), timeout);
-        let session = self.lock_sessions().get(&first.owner.candidate.incarnation).cloned();
-        let Some(session) = session else {
-            return Err(fails(Failure::Unreachable("this elector is not connected".to_owned())));
+        let ties = self.ties(first.owner.candidate.incarnation).map_err(fails)?;
+        let channels = inner.keys.wake_channels();
+        let kind = Kind {
+            key: &|command: &LockCommand| inner.lock_keys.names(&command.key).lock,
+            arguments: &|commands| arguments(commands, &inner.lock_keys, &channels),
+            read: answers,
         };
-        let until = Instant::now() + timeout;
-        let answers = match inner.run_locks(&session, commands, timeout).await {
-            // One key that the server's user may not touch fails a call as a whole.
-            Err(Failure::Server(error)) if commands.len() > 1 && denied(&error) == Some(Denied::Key) => {
-                let mut answers = Vec::with_capacity(commands.len());
-                for command in commands {
-                    let left = until.saturating_duration_since(Instant::now());
-                    match inner.run_locks(&session, std::slice::from_ref(command), left).await {
-                        Ok(answer) => answers.extend(answer),
-                        Err(Failure::Server(error)) => answers.push(Err(error)),
-                        Err(failure) => return Err(fails(failure)),
-                    }
-                }
-                answers
-            }
-            answers => answers.map_err(fails)?,
-        };
-        let of = |(answer, command): (Result<_, String>, &LockCommand)| {
-            answer
-                .map_err(|error| inner.lock_error(Failure::Server(error), what(std::slice::from_ref(command)), timeout))
+        let answers = ties.locks.batch(commands, &kind, timeout).await.map_err(fails)?;
+        let of = |(answer, command): (Result<_, Failure>, &LockCommand)| {
+            answer.map_err(|failure| inner.lock_error(failure, what(std::slice::from_ref(command)), timeout))
         };
         Ok(answers.into_iter().zip(commands).map(of).collect())
     }
 }
 
 impl Inner {
-    async fn run_locks(
-        &self,
-        session: &Arc<Session>,
-        commands: &[LockCommand],
-        timeout: Duration,
-    ) -> Result<Vec<Result<crate::store::LockAnswer, String>>, Failure> {
-        let channels = self.keys.wake_channels();
-        let text = || arguments(commands, &self.lock_keys, &channels);
-        let key = commands.first().map(|command| self.lock_keys.names(&command.key).lock);
-        session.run(&text, key, |reply| answers(reply, commands.len()), timeout).await
-    }
-
     fn lock_error(&self, failure: Failure, attempted: String, timeout: Duration) -> StoreError {
         let attempted = format!("{attempted} on {}", self.address);
         let advice = match &failure {

@@ -5,6 +5,7 @@
 //! must do, and must not, is in [`connection`]; how a link is replaced, in [`session`].
 
 mod address;
+mod cluster;
 mod connection;
 mod doctor;
 mod failure;
@@ -22,6 +23,8 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 mod ticks;
+mod tie;
+mod ties;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -29,14 +32,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use self::address::Place;
-use self::connection::{Client, Failure};
-use self::failure::{Denied, code};
-use self::fred::FredClient;
+use self::connection::Failure;
+use self::failure::code;
 use self::keys::Keys;
 use self::locks::LockKeys;
 use self::script::Common;
-use self::sentinel::SentinelClient;
-use self::session::{Script, Session};
+use self::session::Session;
+use self::tie::Kind;
+use self::ties::{Servers, Ties};
 use super::{
     Answers, Batch, Command, Examination, Guarantees, LeaseStore, LockAnswers, LockBatch, StoreFuture, TickAnswers,
     TickBatch,
@@ -78,6 +81,11 @@ use crate::identity::Incarnation;
 ///   within a ttl and a retry of the new primary's first answer.
 /// - If instances have different ttls, tell all of them the largest:
 ///   [`Config::shortest_quarantine`](crate::Config::shortest_quarantine).
+/// - In a Redis Cluster each group, and each lock, is on the node that has its slot, and all nodes that the URL does not name
+///   are found by those that it does. A node that fails takes its groups with it until its replica has taken its place, and
+///   for a ttl more; with `cluster-require-full-coverage no` the other groups notice nothing. A slot that is moved to another
+///   node takes no leader from its groups. Guarded writes need keys in the slot of the lease or lock, such as
+///   `{leader:<group>}:balance`. The user needs `+cluster|slots +asking` on top.
 /// - Limits: a jump of the server's own clock can give two leaders until the older one's next renew. If that clock was set back
 ///   while the server lost its memory, and the only instance that knew the last term is silent, a term can come twice, and so
 ///   can a tick. Two servers that both take writes for one name have a leader each; so have two
@@ -104,40 +112,26 @@ pub struct RedisStore(Arc<Inner>);
 
 #[derive(Clone)]
 struct Inner {
-    client: Arc<dyn Client>,
+    servers: Servers,
     address: String,
     /// The primary is found by sentinels, and may be another one soon.
     has_sentinels: bool,
     keys: Keys,
     options: StoreOptions,
     script: Arc<str>,
-    sessions: Sessions,
     lock_keys: LockKeys,
     lock_script: Arc<str>,
-    lock_sessions: Sessions,
-    tick_sessions: Sessions,
-    fence_sessions: Sessions,
     fence_scripts: fence::Scripts,
+    ties: Arc<Mutex<HashMap<Incarnation, Arc<Ties>>>>,
 }
-
-/// What connects to this place; nothing if there is nothing that can.
-fn client(place: Place) -> Option<Arc<dyn Client>> {
-    let of_server = |address| Arc::new(FredClient::new(address)) as Arc<dyn Client>;
-    match place {
-        Place::Server(address) => Some(of_server(address)),
-        Place::Sentinels(sentinels) => Some(Arc::new(SentinelClient::new(sentinels, Box::new(of_server)))),
-        Place::Cluster(_) => None,
-    }
-}
-
-type Sessions = Arc<Mutex<HashMap<Incarnation, Arc<Session>>>>;
 
 impl RedisStore {
-    /// The store in the server that `url` names: `redis://[user][:password@]host[:port][/database]`; or in the primary that
-    /// sentinels name: `redis-sentinel://[user][:password@]host[:port][,host2[:port]…]/service[/database]`. User and password
-    /// are those of the servers; where the sentinels ask for one too, it follows as
-    /// `?sentinel_user=…&sentinel_password=…`. Special characters in them are percent-encoded. `rediss://…` and
-    /// `rediss-sentinel://…` speak TLS (feature `redis-tls`). Nothing is opened yet.
+    /// The store in the server that `url` names: `redis://[user][:password@]host[:port][/database]`; in the primary that
+    /// sentinels name: `redis-sentinel://[user][:password@]host[:port][,host2[:port]…]/service[/database]`; or in the cluster
+    /// of the nodes that it names: `redis-cluster://[user][:password@]host[:port][,host2[:port]…]`. User and password are those
+    /// of the servers; where sentinels ask for one too, it follows as `?sentinel_user=…&sentinel_password=…`. Special characters
+    /// in them are percent-encoded. `rediss://…`, `rediss-sentinel://…` and `rediss-cluster://…` speak TLS (feature
+    /// `redis-tls`). Nothing is opened yet.
     ///
     /// # Errors
     /// [`StoreUrlError`] says which part of the URL is wrong; it never shows a password.
@@ -148,22 +142,18 @@ impl RedisStore {
     pub(crate) fn open(url: &str, options: &StoreOptions) -> Result<Self, StoreUrlError> {
         let place = Place::parse(url)?;
         let (address, has_sentinels) = (place.to_string(), matches!(place, Place::Sentinels(_)));
-        let scheme = || url.split(':').next().unwrap_or_default().to_owned();
-        let client = client(place).ok_or_else(|| StoreUrlError::SeveralServers { scheme: scheme() })?;
+        let servers = Servers::at(place);
         Ok(Self(Arc::new(Inner {
-            client,
+            keys: Keys::new(&options.prefix).spread(matches!(servers, Servers::Cluster(_))),
+            servers,
             address,
             has_sentinels,
-            keys: Keys::new(&options.prefix),
             options: options.clone(),
             script: script::TEXT.into(),
-            sessions: Sessions::default(),
             lock_keys: LockKeys::new(&options.lock_prefix),
             lock_script: locks::TEXT.into(),
-            lock_sessions: Sessions::default(),
-            tick_sessions: Sessions::default(),
-            fence_sessions: Sessions::default(),
             fence_scripts: fence::Scripts::default(),
+            ties: Arc::default(),
         })))
     }
 
@@ -187,7 +177,7 @@ impl RedisStore {
         let options = StoreOptions { prefix: prefix.to_owned(), ..self.0.options.clone() };
         options.check()?;
         Ok(self.with(|inner| {
-            inner.keys = Keys::new(prefix);
+            inner.keys = inner.keys.renamed(prefix);
             inner.options = options;
         }))
     }
@@ -227,62 +217,41 @@ impl RedisStore {
         self.with(|inner| inner.lock_script = flaw.in_script(&inner.lock_script).into())
     }
 
-    fn sessions(&self) -> MutexGuard<'_, HashMap<Incarnation, Arc<Session>>> {
+    fn all_ties(&self) -> MutexGuard<'_, HashMap<Incarnation, Arc<Ties>>> {
         // Held for a look or an assignment only: a poisoned one is whole.
-        self.0.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.ties.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock_sessions(&self) -> MutexGuard<'_, HashMap<Incarnation, Arc<Session>>> {
-        // As above.
-        self.0.lock_sessions.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn tick_sessions(&self) -> MutexGuard<'_, HashMap<Incarnation, Arc<Session>>> {
-        // As above.
-        self.0.tick_sessions.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn fence_sessions(&self) -> MutexGuard<'_, HashMap<Incarnation, Arc<Session>>> {
-        // As above.
-        self.0.fence_sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Those of this elector.
+    fn ties(&self, incarnation: Incarnation) -> Result<Arc<Ties>, Failure> {
+        let ties = self.all_ties().get(&incarnation).cloned();
+        ties.ok_or_else(|| Failure::Unreachable("this elector is not connected".to_owned()))
     }
 
     fn error(&self, failure: Failure, attempted: &str, timeout: Duration) -> StoreError {
         self.0.store_error(failure, format!("{attempted} {}", self.0.address), timeout)
     }
 
-    async fn execute(&self, commands: &[Command], timeout: Duration) -> Result<Answers, (Failure, &'static str)> {
+    async fn execute(&self, commands: &[Command], timeout: Duration) -> Result<Answers, Failure> {
         let Some(first) = commands.first() else { return Ok(Vec::new()) };
-        let attempted = name(commands);
-        let session = self.sessions().get(&first.candidate.incarnation).cloned();
-        let session = session.ok_or((Failure::Unreachable("this elector is not connected".to_owned()), attempted))?;
-        let until = Instant::now() + timeout;
+        let ties = self.ties(first.candidate.incarnation)?;
         let inner = &*self.0;
+        let nothing = HashMap::new();
         let common = Common {
             keys: &inner.keys,
             shortest_quarantine: inner.options.shortest_quarantine,
             trusts_fresh: inner.options.fresh_store == FreshStore::Trust,
-            jobs: session.jobs(),
+            jobs: ties.leases.listener().map_or(&nothing, |session| session.jobs()),
         };
-        let answers = match session.execute(commands, common, timeout).await {
-            // One key that the server's user may not touch fails a call as a whole.
-            Err(Failure::Server(error)) if commands.len() > 1 && failure::denied(&error) == Some(Denied::Key) => {
-                let mut answers = Vec::with_capacity(commands.len());
-                for command in commands {
-                    let left = until.saturating_duration_since(Instant::now());
-                    match session.execute(std::slice::from_ref(command), common, left).await {
-                        Ok(answer) => answers.extend(answer),
-                        Err(Failure::Server(error)) => answers.push(Err(error)),
-                        Err(failure) => return Err((failure, attempted)),
-                    }
-                }
-                answers
-            }
-            answers => answers.map_err(|failure| (failure, attempted))?,
+        let kind = Kind {
+            key: &|command: &Command| inner.keys.lease(&command.group),
+            arguments: &|commands| script::arguments(commands, common),
+            read: script::answers,
         };
-        let of = |(answer, command): (Result<_, String>, &Command)| {
+        let answers = ties.leases.batch(commands, &kind, timeout).await?;
+        let of = |(answer, command): (Result<_, Failure>, &Command)| {
             let attempted = || format!("{} of {} on", command.op.name(), command.group);
-            answer.map_err(|error| self.error(Failure::Server(error), &attempted(), timeout))
+            answer.map_err(|failure| self.error(failure, &attempted(), timeout))
         };
         Ok(answers.into_iter().zip(commands).map(of).collect())
     }
@@ -333,31 +302,23 @@ impl LeaseStore for RedisStore {
     fn connect(&self, session: super::Session) -> StoreFuture<'_, ()> {
         Box::pin(async move {
             let (incarnation, timeout) = (session.candidate.incarnation, session.timeout);
-            let inner = &*self.0;
-            let (client, script) = (Arc::clone(&inner.client), Arc::clone(&inner.script));
-            let beside = |script| {
-                let (client, announcer) = (Arc::clone(&inner.client), session.announcer.clone());
-                Arc::new(Session::beside(client, script, announcer, timeout))
-            };
-            let locks = || beside(Arc::new(Script::new(Arc::clone(&inner.lock_script))));
-            self.lock_sessions().entry(incarnation).or_insert_with(locks);
-            let ticks = || beside(Arc::new(Script::new(ticks::TEXT.into())));
-            self.tick_sessions().entry(incarnation).or_insert_with(ticks);
-            self.fence_sessions().entry(incarnation).or_insert_with(|| beside(self.script_with(fence::SET)));
-            // An attempt that takes longer than a call may goes on: the next call finds what has become of it.
-            let session = Arc::clone(
-                self.sessions()
-                    .entry(incarnation)
-                    .or_insert_with(|| Arc::new(Session::new(client, script, &inner.keys, session))),
+            let fences = self.script_with(fence::SET);
+            let ties = Arc::clone(
+                self.all_ties().entry(incarnation).or_insert_with(|| Arc::new(Ties::new(&self.0, fences, session))),
             );
-            session.open().await.map_err(|failure| self.error(failure, "connect to", timeout))
+            // An attempt that takes longer than a call may goes on: the next call finds what has become of it.
+            match ties.leases.listener() {
+                Some(session) => session.open().await.map_err(|failure| self.error(failure, "connect to", timeout)),
+                None => Ok(()),
+            }
         })
     }
 
     fn execute(&self, batch: Batch) -> StoreFuture<'_, Answers> {
         Box::pin(async move {
             let executed = self.execute(&batch.commands, batch.timeout).await;
-            executed.map_err(|(failure, what)| self.error(failure, &format!("{what} on"), batch.timeout))
+            let attempted = || format!("{} on", name(&batch.commands));
+            executed.map_err(|failure| self.error(failure, &attempted(), batch.timeout))
         })
     }
 
@@ -378,16 +339,20 @@ impl LeaseStore for RedisStore {
             // What was found has to be told before the time is over.
             let until = Instant::now() + examination.timeout.mul_f64(0.9);
             let inner = &*self.0;
-            let session = self.sessions().get(&examination.candidate.incarnation).cloned();
+            let ties = self.ties(examination.candidate.incarnation);
+            let deaf = ties.as_ref().ok().and_then(|ties| ties.leases.listener()).and_then(Session::deaf);
+            let (keys, deaf) = (&inner.keys, deaf.as_deref());
             // Not the session's link: a command would wait behind a question, and a question that gets no answer ends it.
-            let connected = inner.client.connect(until.saturating_duration_since(Instant::now())).await;
-            let deaf = session.and_then(|session| session.deaf());
-            let examined = match connected {
-                Ok(link) => {
-                    let (keys, sentinels) = (&inner.keys, inner.has_sentinels);
-                    doctor::examine(&*link, keys, &examination, deaf.as_deref(), sentinels, until).await
-                }
-                Err(failure) => doctor::examine_refusal(failure),
+            let examined = match &inner.servers {
+                Servers::One(client) => match client.connect(until.saturating_duration_since(Instant::now())).await {
+                    Ok(link) => doctor::examine(&*link, keys, &examination, deaf, inner.has_sentinels, until).await,
+                    Err(failure) => doctor::examine_refusal(failure),
+                },
+                Servers::Cluster(_) => match ties.map(|ties| ties.map.clone()) {
+                    Ok(Some(map)) => doctor::examine_cluster(&map, keys, &examination, deaf, until).await,
+                    Ok(None) => Ok(Vec::new()),
+                    Err(failure) => Err(failure),
+                },
             };
             examined.map_err(|failure| self.error(failure, "examine", examination.timeout))
         })
@@ -395,12 +360,9 @@ impl LeaseStore for RedisStore {
 
     fn disconnect(&self, incarnation: Incarnation) -> StoreFuture<'_, ()> {
         Box::pin(async move {
-            let sessions = [&self.0.sessions, &self.0.lock_sessions, &self.0.tick_sessions, &self.0.fence_sessions];
-            for sessions in sessions {
-                let session = sessions.lock().unwrap_or_else(PoisonError::into_inner).remove(&incarnation);
-                // Outside of the lock.
-                drop(session);
-            }
+            let ties = self.all_ties().remove(&incarnation);
+            // Outside of the lock.
+            drop(ties);
             Ok(())
         })
     }

@@ -12,9 +12,8 @@ use super::connection::{Client, Failure, Heard, Link, Lookout, Reply, Request, S
 use super::failure::{calls_for_a_new_link, denied, is_unknown_script};
 use super::jobs;
 use super::keys::Keys;
-use super::script::{self, Common};
 use crate::group::GroupName;
-use crate::store::{Announcer, Answer, Command, Session as Asked};
+use crate::store::{Announcer, Session as Asked};
 
 /// A slow server takes several round trips to let somebody in: an attempt may take so many operation time-outs.
 const PATIENCE: u32 = 5;
@@ -41,15 +40,17 @@ impl Script {
 }
 
 /// One call of a script.
+#[derive(Clone, Copy)]
 pub(super) struct Call<'a> {
     pub(super) script: &'a Script,
     /// What follows the script.
     pub(super) arguments: &'a (dyn Fn() -> Vec<Vec<u8>> + Sync),
-    /// One of the keys that it touches.
-    pub(super) key: Option<String>,
     /// The reply is wanted as it is.
     pub(super) verbatim: bool,
 }
+
+/// What each command of a call was answered, or the server's error for it.
+pub(super) type Answered<T> = Vec<Result<T, String>>;
 
 struct Shared {
     client: Arc<dyn Client>,
@@ -99,12 +100,12 @@ struct Open {
 
 impl Session {
     /// Nothing is opened before it is needed.
-    pub(super) fn new(client: Arc<dyn Client>, script: Arc<str>, keys: &Keys, asked: Asked) -> Self {
+    pub(super) fn new(client: Arc<dyn Client>, script: Arc<Script>, keys: &Keys, asked: Asked) -> Self {
         let jobs = jobs::described(&asked.program, &asked.groups);
         let mut channels: HashMap<_, _> =
             asked.groups.into_keys().map(|group| (keys.channel(&group), Subject::Lease(group))).collect();
         channels.insert(keys.wake_channel(asked.candidate.incarnation), Subject::Locks);
-        Self::with(client, Arc::new(Script::new(script)), asked.announcer, channels, jobs, asked.timeout)
+        Self::with(client, script, asked.announcer, channels, jobs, asked.timeout)
     }
 
     /// Connections of their own for other commands, which listen to nothing.
@@ -158,45 +159,22 @@ impl Session {
         }
     }
 
+    pub(super) fn script(&self) -> &Arc<Script> {
+        &self.0.script
+    }
+
     /// What the record of each group says about the program that leads it.
     pub(super) fn jobs(&self) -> &HashMap<GroupName, String> {
         &self.0.jobs
     }
 
-    /// Executes the commands in one call of the script, on new connections if the last ones have failed.
-    pub(super) async fn execute(
-        &self,
-        commands: &[Command],
-        common: Common<'_>,
-        timeout: Duration,
-    ) -> Result<Vec<Result<Answer, String>>, Failure> {
-        let arguments = || script::arguments(commands, common);
-        let key = commands.first().map(|command| common.keys.lease(&command.group));
-        self.run(&arguments, key, |reply| script::answers(reply, commands.len()), timeout).await
-    }
-
-    /// One call of the script, on new connections if the last ones have failed. `key`: one of those that it touches. `read`:
-    /// what each command was answered, or the server's error for it.
-    pub(super) async fn run<T>(
-        &self,
-        arguments: &(dyn Fn() -> Vec<String> + Sync),
-        key: Option<String>,
-        read: impl FnOnce(Reply) -> Vec<Result<T, String>>,
-        timeout: Duration,
-    ) -> Result<Vec<Result<T, String>>, Failure> {
-        let arguments = || arguments().into_iter().map(String::into_bytes).collect();
-        let call = Call { script: &self.0.script, arguments: &arguments, key, verbatim: false };
-        self.call(call, read, timeout).await
-    }
-
-    /// The same, of another script than the session's own.
+    /// One call of a script, on new connections if the last ones have failed.
     pub(super) async fn call<T>(
         &self,
         call: Call<'_>,
-        read: impl FnOnce(Reply) -> Vec<Result<T, String>>,
-        timeout: Duration,
-    ) -> Result<Vec<Result<T, String>>, Failure> {
-        let until = Instant::now() + timeout;
+        read: impl FnOnce(Reply) -> Answered<T>,
+        until: Instant,
+    ) -> Result<Answered<T>, Failure> {
         let open = self.connections(until).await?;
         let mut watch = Watch { shared: &self.0, open: &open, trusted: false };
         let reply = call.on(&*open.link, until).await;
@@ -255,21 +233,29 @@ impl Session {
 
 impl Call<'_> {
     async fn on(&self, link: &dyn Link, until: Instant) -> Result<Reply, Failure> {
-        let request = |name, script: &str| {
-            let mut arguments = vec![script.as_bytes().to_vec()];
-            arguments.extend((self.arguments)());
-            Request { name, arguments, key: self.key.clone(), verbatim: self.verbatim }
-        };
         if !self.script.asked.load(Ordering::Relaxed) {
             self.script.load(link, until).await?;
         }
         if let Some(digest) = self.script.digest.get() {
-            match link.run(request("EVALSHA", digest), left(until)?).await {
+            match link.run(self.request("EVALSHA", digest), left(until)?).await {
                 Err(Failure::Server(error)) if is_unknown_script(&error) => {}
                 reply => return reply,
             }
         }
-        link.run(request("EVAL", &self.script.text), left(until)?).await
+        link.run(self.request("EVAL", &self.script.text), left(until)?).await
+    }
+
+    /// On a node to which its slot is about to move. Nobody else may use the link meanwhile: the first command of all is the
+    /// one that the permission counts for.
+    pub(super) async fn asking(&self, link: &dyn Link, until: Instant) -> Result<Reply, Failure> {
+        link.run(Request::bare("ASKING"), left(until)?).await?;
+        link.run(self.request("EVAL", &self.script.text), left(until)?).await
+    }
+
+    fn request(&self, name: &'static str, script: &str) -> Request {
+        let mut arguments = vec![script.as_bytes().to_vec()];
+        arguments.extend((self.arguments)());
+        Request { name, arguments, verbatim: self.verbatim }
     }
 }
 
@@ -324,7 +310,7 @@ impl Shared {
     }
 
     async fn attempt(self: &Arc<Self>) -> Result<Open, Failure> {
-        let patience = self.timeout.saturating_mul(PATIENCE).max(LEAST_PATIENCE);
+        let patience = patience(self.timeout);
         let until = Instant::now() + patience;
         let link = async {
             let link = self.client.connect(patience).await?;
@@ -423,7 +409,12 @@ impl Drop for Watch<'_> {
     }
 }
 
-fn left(until: Instant) -> Result<Duration, Failure> {
+/// How long an attempt to get in may take, where a call may take `timeout`.
+pub(super) fn patience(timeout: Duration) -> Duration {
+    timeout.saturating_mul(PATIENCE).max(LEAST_PATIENCE)
+}
+
+pub(super) fn left(until: Instant) -> Result<Duration, Failure> {
     let left = until.saturating_duration_since(Instant::now());
     if left.is_zero() { Err(Failure::TimedOut) } else { Ok(left) }
 }

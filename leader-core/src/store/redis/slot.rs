@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
-const SLOTS: u16 = 16_384;
+pub(super) const SLOTS: u16 = 16_384;
 
 /// What stands between the first opening brace and the next closing one, unless that is nothing: the slot is computed from
 /// that alone.
@@ -19,7 +19,6 @@ pub(super) fn number_beside(name: &[u8]) -> u32 {
 }
 
 /// The slot of a name.
-#[cfg(test)]
 pub(super) fn of(name: &[u8]) -> u16 {
     of_all(tag(name).map_or(name, |tag| &name[tag]))
 }

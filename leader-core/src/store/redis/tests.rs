@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use super::address::Place;
 use super::connection::{Client, Failure, Link, Reply, Request};
+use super::ties::Servers;
 
 /// Long enough for a busy machine, where nothing is said about time.
 const AMPLE: Duration = Duration::from_secs(20);
@@ -23,7 +24,10 @@ const AMPLE: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_millis(300);
 
 fn client(url: &str) -> Arc<dyn Client> {
-    super::client(Place::parse(url).unwrap()).unwrap()
+    match Servers::at(Place::parse(url).unwrap()) {
+        Servers::One(client) => client,
+        Servers::Cluster(_) => panic!("{url} is of many servers"),
+    }
 }
 
 async fn link(url: &str) -> Box<dyn Link> {

@@ -5,16 +5,15 @@
 
 pub(super) mod script;
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub(super) use self::script::TEXT;
 use super::connection::Failure;
-use super::failure::{Denied, code, denied};
-use super::session::Session;
+use super::failure::{code, denied};
+use super::tie::Kind;
 use super::{Inner, RedisStore};
 use crate::error::StoreError;
-use crate::store::{TickAnswer, TickAnswers, TickCommand};
+use crate::store::{TickAnswers, TickCommand};
 
 impl RedisStore {
     pub(super) async fn execute_tick_commands(
@@ -25,47 +24,21 @@ impl RedisStore {
         let Some(first) = commands.first() else { return Ok(Vec::new()) };
         let inner = &*self.0;
         let fails = |failure| inner.tick_error(failure, what(commands), timeout);
-        let session = self.tick_sessions().get(&first.candidate.incarnation).cloned();
-        let Some(session) = session else {
-            return Err(fails(Failure::Unreachable("this elector is not connected".to_owned())));
+        let ties = self.ties(first.candidate.incarnation).map_err(fails)?;
+        let kind = Kind {
+            key: &|command: &TickCommand| inner.keys.lease(&command.group),
+            arguments: &|commands| script::arguments(commands, &inner.keys),
+            read: script::answers,
         };
-        let until = Instant::now() + timeout;
-        let answers = match inner.run_ticks(&session, commands, timeout).await {
-            // One key that the server's user may not touch fails a call as a whole.
-            Err(Failure::Server(error)) if commands.len() > 1 && denied(&error) == Some(Denied::Key) => {
-                let mut answers = Vec::with_capacity(commands.len());
-                for command in commands {
-                    let left = until.saturating_duration_since(Instant::now());
-                    match inner.run_ticks(&session, std::slice::from_ref(command), left).await {
-                        Ok(answer) => answers.extend(answer),
-                        Err(Failure::Server(error)) => answers.push(Err(error)),
-                        Err(failure) => return Err(fails(failure)),
-                    }
-                }
-                answers
-            }
-            answers => answers.map_err(fails)?,
-        };
-        let of = |(answer, command): (Result<_, String>, &TickCommand)| {
-            answer
-                .map_err(|error| inner.tick_error(Failure::Server(error), what(std::slice::from_ref(command)), timeout))
+        let answers = ties.ticks.batch(commands, &kind, timeout).await.map_err(fails)?;
+        let of = |(answer, command): (Result<_, Failure>, &TickCommand)| {
+            answer.map_err(|failure| inner.tick_error(failure, what(std::slice::from_ref(command)), timeout))
         };
         Ok(answers.into_iter().zip(commands).map(of).collect())
     }
 }
 
 impl Inner {
-    async fn run_ticks(
-        &self,
-        session: &Arc<Session>,
-        commands: &[TickCommand],
-        timeout: Duration,
-    ) -> Result<Vec<Result<TickAnswer, String>>, Failure> {
-        let arguments = || script::arguments(commands, &self.keys);
-        let key = commands.first().map(|command| self.keys.lease(&command.group));
-        session.run(&arguments, key, |reply| script::answers(reply, commands.len()), timeout).await
-    }
-
     fn tick_error(&self, failure: Failure, attempted: String, timeout: Duration) -> StoreError {
         let attempted = format!("{attempted} on {}", self.address);
         let advice = match &failure {

@@ -1,6 +1,7 @@
 //! What a server is, is set to, and is short of.
 
 use super::super::failure::code;
+
 use crate::doctor::Finding;
 
 /// The oldest version that is supported.
@@ -10,16 +11,24 @@ const OLDEST: (u32, u32) = (6, 2);
 const NEARLY_FULL: u64 = 90;
 
 /// What `INFO` answers.
-pub(super) struct Info<'a>(&'a str);
+pub(super) struct Info<'a> {
+    text: &'a str,
+    /// It is asked as a node of a cluster.
+    as_node: bool,
+}
 
 impl<'a> Info<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Self(text)
+        Self { text, as_node: false }
+    }
+
+    pub(super) fn of_node(text: &'a str) -> Self {
+        Self { text, as_node: true }
     }
 
     fn get(&self, name: &str) -> Option<&'a str> {
         let value = |line: &'a str| line.strip_prefix(name)?.strip_prefix(':');
-        self.0.lines().find_map(value).map(str::trim)
+        self.text.lines().find_map(value).map(str::trim)
     }
 
     fn number(&self, name: &str) -> u64 {
@@ -30,8 +39,9 @@ impl<'a> Info<'a> {
         self.get("loading") == Some("1")
     }
 
+    /// It is taken for a single server, and is none.
     pub(super) fn is_of_a_cluster(&self) -> bool {
-        self.get("cluster_enabled") == Some("1")
+        !self.as_node && self.get("cluster_enabled") == Some("1")
     }
 
     fn version(&self) -> Option<(u32, u32)> {
@@ -51,7 +61,8 @@ pub(super) fn judge(info: Option<&Info<'_>>, refusal: Option<&str>) -> Vec<Findi
     let Some(info) = info else { return refused.into_iter().collect() };
     let of_the_server = [too_old(info), nameless(info), of_a_cluster(info), loading(info), replica(info)];
     let full = refusal.is_some_and(|error| code(error) == "OOM");
-    let of_its_state = [refused, evicting(info), nearly_full(info).filter(|_| !full), not_waited_for(info)];
+    let of_its_state =
+        [refused, evicting(info), nearly_full(info).filter(|_| !full), not_waited_for(info), alone(info)];
     of_the_server.into_iter().chain(of_its_state).flatten().collect()
 }
 
@@ -80,7 +91,7 @@ fn of_a_cluster(info: &Info<'_>) -> Option<Finding> {
             "the server is part of a Redis Cluster",
             "a cluster spreads the groups over its servers, and this store speaks to the one in the URL: commands fail \
              there with MOVED or CROSSSLOT",
-            "name a server in the URL that is not part of a cluster",
+            "write redis-cluster:// in the URL, or name a server that is not part of a cluster",
         )
     })
 }
@@ -182,13 +193,25 @@ fn not_waited_for(info: &Info<'_>) -> Option<Finding> {
     let has_replicas = info.get("role") == Some("master") && info.number("connected_slaves") > 0;
     // Before Redis 7 a script writes although replicas are missing.
     let is_guarded = info.get("min_slaves_good_slaves").is_some() && info.version() >= Some((7, 0));
-    (has_replicas && !is_guarded).then(|| {
+    // A node that is cut off from most of its cluster stops by itself.
+    (has_replicas && !is_guarded && !info.as_node).then(|| {
         Finding::warning(
             "the server has replicas, and it confirms leases that have not reached them",
             "if it is cut off from them together with a leader, and one of them takes its place, the old leader goes on \
              beside a new one for as long as that lasts",
             "on Redis 7 or newer set min-replicas-to-write, and min-replicas-max-lag to less than the ttl; where a late \
              write would do harm, compare the term as a fencing token",
+        )
+    })
+}
+
+fn alone(info: &Info<'_>) -> Option<Finding> {
+    let is_primary = info.get("role") == Some("master");
+    (info.as_node && is_primary && info.number("connected_slaves") == 0).then(|| {
+        Finding::warning(
+            "the server has no replica",
+            "if it fails, nobody leads the groups in its slots until it is back",
+            "give it a replica",
         )
     })
 }

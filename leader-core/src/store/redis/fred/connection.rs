@@ -11,7 +11,6 @@ use ::fred::bytes::Bytes;
 use ::fred::clients::Client;
 use ::fred::interfaces::{ClientLike, EventInterface, PubsubInterface};
 use ::fred::types::{ClusterHash, CustomCommand, Message, Resp3Frame, Value};
-use ::fred::util::redis_keyslot;
 use tokio::sync::{broadcast, watch};
 use tokio::task::{AbortHandle, JoinHandle};
 
@@ -112,8 +111,7 @@ impl Connection {
             return Err(failure::given_up(&self.address));
         }
         let mut call = Call::begin(self);
-        let slot = request.key.map_or(ClusterHash::Random, |key| ClusterHash::Custom(redis_keyslot(key.as_bytes())));
-        let command = CustomCommand::new_static(request.name, slot, false);
+        let command = CustomCommand::new_static(request.name, ClusterHash::Random, false);
         let arguments: Vec<Value> = request.arguments.into_iter().map(|bytes| Bytes::from(bytes).into()).collect();
         let client = self.client.with_options(&settings::options(timeout));
         let answer = tokio::select! {

@@ -8,8 +8,7 @@ use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep};
 
-use super::super::address::Address;
-use super::super::connection::{Failure, Heard, Request, Subscription};
+use super::super::connection::{Failure, Heard, Request, Subscription, Whereabouts};
 use super::connection::Connection;
 
 /// Time from one question to the peer to the next, whether it is still there: a connection that only listens never learns
@@ -33,19 +32,19 @@ impl Drop for Subscribed {
 
 /// Opens a subscription, and keeps it from then on.
 pub(super) async fn start(
-    address: Arc<Address>,
+    whereabouts: Arc<dyn Whereabouts>,
     channels: Vec<String>,
     heard: Box<dyn Fn(Heard) + Send + Sync>,
     patience: Duration,
     timeout: Duration,
 ) -> Result<Subscribed, Failure> {
-    let plan = Plan { address, channels, heard, patience, timeout };
+    let plan = Plan { whereabouts, channels, heard, patience, timeout };
     let first = plan.open().await?;
     Ok(Subscribed(tokio::spawn(plan.keep(first)).abort_handle()))
 }
 
 struct Plan {
-    address: Arc<Address>,
+    whereabouts: Arc<dyn Whereabouts>,
     channels: Vec<String>,
     heard: Box<dyn Fn(Heard) + Send + Sync>,
     patience: Duration,
@@ -60,7 +59,8 @@ struct Listener {
 impl Plan {
     async fn open(&self) -> Result<Listener, Failure> {
         let opening = async {
-            let connection = Connection::open(&self.address, self.patience).await?;
+            let address = self.whereabouts.find(self.patience).await?;
+            let connection = Connection::open(&address, self.patience).await?;
             let messages = connection.messages();
             connection.subscribe(self.channels.clone(), self.patience).await?;
             Ok(Listener { connection, messages })
