@@ -56,6 +56,13 @@ impl StoreError {
         }
     }
 
+    /// For leader-cron.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn __in_the_end(&self) -> String {
+        self.in_the_end()
+    }
+
     /// For leader-cron: as the log of leader-core decides it.
     #[doc(hidden)]
     #[must_use]

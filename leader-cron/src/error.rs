@@ -13,15 +13,18 @@ use crate::schedule::ScheduleError;
 pub enum CronError {
     /// Bodies run on a tokio runtime, and there is none.
     #[error(
-        "the jobs were not started: there is no tokio runtime here to run them on; call Scheduler::start inside of one (in \
+        "no job was started: there is no tokio runtime here to run them on; call Scheduler::start inside of one (in \
          an async fn under #[tokio::main], or after Runtime::enter)"
     )]
     NoRuntime,
-    /// The elector has ended.
-    #[error("the jobs were not started: the elector has been shut down; start them before, or bootstrap a new one")]
+    /// The elector has ended, or the jobs that one was to be added to were stopped.
+    #[error(
+        "no job was started: the elector has been shut down, or the jobs that this one was to be added to were stopped; start a new \
+         Scheduler, on an elector that has not ended"
+    )]
     ElectorEnded,
     /// Something is wrong with jobs or data: everything that is.
-    #[error("the jobs were not started: {}", list(problems))]
+    #[error("no job was started: {}", list(problems))]
     Invalid {
         /// All of it.
         problems: Vec<JobProblem>,
@@ -71,8 +74,8 @@ pub enum JobProblem {
     },
     /// Another scheduler of this elector has the job: its ticks would run twice.
     #[error(
-        "job `{job}` ({place}) is scheduled on this elector already, by another Scheduler; give all jobs and data to one, or \
-         stop the first"
+        "a job called `{job}` is scheduled on this elector already, so this one ({place}) is not: take the other out \
+         (Running::remove), give this one another name, or, if there are two Schedulers, give all jobs and data to one"
     )]
     AlreadyScheduled {
         /// The job.
@@ -199,12 +202,11 @@ pub enum LedgerError {
         field: &'static str,
     },
     /// The store did not answer, or refused.
-    #[error("job `{job}`: {error}")]
+    #[error("job `{job}`: {}", .error.__in_the_end())]
     Store {
         /// The job.
         job: String,
         /// What the store said.
-        #[source]
         error: StoreError,
     },
 }
@@ -231,8 +233,8 @@ pub enum TriggerError {
     },
     /// A run of the job is on, and runs of it exclude each other.
     #[error(
-        "job `{job}` was not run: a run of it is on, on instance {instance}, since {running_for:.0?}; wait for its end, or \
-         let runs overlap (Overlap::Allow)"
+        "job `{job}` was not run: a run of it is on, on instance {instance}, for {running_for:.0?}; wait for its end (if \
+         that instance died, its place ends within a ttl), or let runs overlap (Overlap::Allow)"
     )]
     Busy {
         /// The job.

@@ -3,12 +3,13 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
+use chrono::DateTime;
 use leader_core::InstanceId;
 use leader_core::store::{HistoryEntry, HistoryEvent, JobRecord, Missed, RunEnd};
 
 use crate::plan::COUNTED;
 use crate::schedule::Schedule;
-use crate::tick::instant;
+use crate::tick::{instant, unix_seconds};
 
 /// What has become of a tick.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,7 +85,10 @@ impl fmt::Display for Attempt {
         let Self { instance, attempt, end } = self;
         match end {
             Some(end) => write!(f, "ran on {instance} (attempt {attempt}): {end}"),
-            None => write!(f, "begun on {instance} (attempt {attempt}), without an end so far"),
+            None => write!(
+                f,
+                "begun on {instance} (attempt {attempt}), without an end: it is still on, or died with its instance"
+            ),
         }
     }
 }
@@ -104,7 +108,10 @@ impl fmt::Display for Explanation {
             Self::Missed { reason } => write!(f, "not run: {reason}"),
             Self::GaveUp { attempts } => write!(f, "given up: {attempts} runs of it have died"),
             Self::BeforeTheJob => f.write_str("it came before the job was registered with this schedule"),
-            Self::Paused { note, .. } => write!(f, "the job is paused, or was: {note}"),
+            Self::Paused { until, note } => {
+                let until = DateTime::from_timestamp(unix_seconds(*until), 0).unwrap_or_default();
+                write!(f, "not run: the job is paused until {until} (\"{note}\"), or was; Running::resume ends a pause")
+            }
             Self::Waiting => f.write_str("due, and not claimed by anybody yet"),
             Self::Forgotten => f.write_str("older than what the history keeps"),
         }
@@ -138,7 +145,8 @@ impl Known<'_> {
         let Self { record, history, .. } = *self;
         let due_us = u64::try_from(tick).unwrap_or(0).saturating_mul(1_000_000);
         if due_us > self.now_us {
-            return Explanation::NotDue { left: Duration::from_micros(due_us - self.now_us) };
+            let left = Duration::from_micros(due_us - self.now_us);
+            return self.paused(tick).unwrap_or(Explanation::NotDue { left });
         }
         if record.returned.iter().any(|back| back.tick == tick) {
             return Explanation::Waiting;
@@ -184,13 +192,14 @@ impl Known<'_> {
         let record = self.record;
         if tick > record.last {
             // What came before the end of a pause is in the history as soon as somebody leads after it.
-            let pause = record.paused.as_ref().filter(|pause| tick < pause.until);
-            return pause.map_or(Explanation::Waiting, |pause| {
-                let (until, note) = (instant(pause.until), pause.note.clone());
-                Explanation::Paused { until, note }
-            });
+            return self.paused(tick).unwrap_or(Explanation::Waiting);
         }
         if tick <= record.since { Explanation::BeforeTheJob } else { Explanation::Forgotten }
+    }
+
+    fn paused(&self, tick: i64) -> Option<Explanation> {
+        let pause = self.record.paused.as_ref().filter(|pause| tick < pause.until)?;
+        Some(Explanation::Paused { until: instant(pause.until), note: pause.note.clone() })
     }
 
     /// Whether the tick is one of these, of which the first and the number are told.
@@ -292,7 +301,7 @@ mod tests {
     fn a_tick_that_ran_twice_tells_of_both_runs() {
         let history =
             vec![claimed(2, 1, "a"), claimed(3, 1, "a"), claimed(2, 2, "b"), ended(2, RunOutcome::Succeeded, "")];
-        let expected = "begun on a (attempt 1), without an end so far; then ran on b (attempt 2): succeeded after 3s";
+        let expected = "begun on a (attempt 1), without an end: it is still on, or died with its instance; then ran on b (attempt 2): succeeded after 3s";
         assert_eq!(told(&record(), history, 2), expected);
     }
 
@@ -314,7 +323,7 @@ mod tests {
     fn what_a_pause_swallowed_is_told_by_the_history_and_before_it_is_there_by_the_record() {
         let pause = Pause { until: START + 1_100, note: "stocktaking".to_owned() };
         let paused = JobRecord { paused: Some(pause), ..record() };
-        assert!(told(&paused, vec![], 17).contains("paused, or was: stocktaking"));
+        assert!(told(&paused, vec![], 17).contains("(\"stocktaking\"), or was"));
         assert!(told(&paused, vec![], 19).contains("not claimed"), "it came after the pause");
         assert!(told(&paused, vec![], 7).contains("older than what the history keeps"), "it came before the pause");
         // Somebody has led since, and claimed; a later pause has taken the place of the first.

@@ -259,7 +259,7 @@ impl Job {
         self
     }
 
-    /// The name that the job had before, in the same group: the ticks that were run under it are not run again, and those that
+    /// The name that the job had before, in the same group (the history stays under that name): the ticks that were run under it are not run again, and those that
     /// nobody ran in between are made up for, as [`missed`](Self::missed) says. A run under the old name that is still on
     /// elsewhere is waited for, as one under the new name would be. A tick that was given back under the old name, or whose run
     /// died, is not run again; a pause does not go along: pause the job by its new name, too; and if the schedule has changed, too,

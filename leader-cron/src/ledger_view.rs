@@ -26,7 +26,8 @@ impl Running {
     }
 
     /// Lets no tick of a job be run until then, in the whole fleet; those that come meanwhile are not made up for. Runs that are
-    /// on go on. `note` says why, for people, up to 200 bytes.
+    /// on go on. `note` says why, for people; it is cut to 200 bytes. `until` is cut to whole seconds, and a tick of that very
+    /// second is run; a tick that was due and had not begun is not. Without an end: a time that is far away.
     ///
     /// # Errors
     /// [`LedgerError::Unknown`], [`LedgerError::NotInLedger`], [`LedgerError::Store`].
@@ -35,7 +36,9 @@ impl Running {
     /// If the future is dropped, it may be paused all the same.
     pub async fn pause(&self, job: &str, until: SystemTime, note: &str) -> Result<(), LedgerError> {
         let op = TickOp::Pause { until: unix_seconds(until), note: note.to_owned() };
-        self.change(job, op).await
+        self.change(job, op).await?;
+        tracing::info!(target: "leader", job, "job {job} was paused by this instance: {note}");
+        Ok(())
     }
 
     /// Ends a pause.
@@ -46,7 +49,9 @@ impl Running {
     /// # Cancel safety
     /// As for [`pause`](Self::pause).
     pub async fn resume(&self, job: &str) -> Result<(), LedgerError> {
-        self.change(job, TickOp::Resume).await
+        self.change(job, TickOp::Resume).await?;
+        tracing::info!(target: "leader", job, "a pause of job {job}, if there was one, was ended by this instance");
+        Ok(())
     }
 
     /// The last entries of a job's history, the oldest first: 120 at most, of the whole fleet. Each is shown as a line of text, by

@@ -88,6 +88,13 @@ impl LiveJob {
                     "{count} ticks of job {job}, from {from} on, are not run: {}; the next one is waited for", gap.reason
                 );
             }
+            Notice::Paused(until) => {
+                let until = self.schedule.local_time(*until);
+                tracing::warn!(
+                    target: "leader", job, group,
+                    "job {job} is paused until {until}: no tick of it is run before; Running::resume ends that"
+                );
+            }
             Notice::Superseded(tick) => {
                 let tick = *tick;
                 tracing::warn!(

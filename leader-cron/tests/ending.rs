@@ -215,7 +215,7 @@ async fn a_job_is_scheduled_once_on_an_elector() {
     let job = || Job::new("twice", EVERY_SECOND, |_| async {}).group("twice");
     let first = Scheduler::new(&elector).job(job()).start().unwrap();
     let error = Scheduler::new(&elector).job(job()).start().unwrap_err().to_string();
-    assert!(error.contains("`twice`") && error.contains("scheduled on this elector already"), "{error}");
+    assert!(error.contains("`twice`") && error.contains("is scheduled on this elector already"), "{error}");
     first.stop(Duration::ZERO).await.unwrap();
     let second = Scheduler::new(&elector).job(job()).start().unwrap();
     drop(second);

@@ -94,6 +94,9 @@ impl Course {
         if let (Some(until), None) = (told.or(self.paused), paused) {
             self.pause_ends(until.min(second), notices);
         }
+        if let Some(until) = paused.filter(|_| paused != self.paused) {
+            notices.push(Notice::Paused(until));
+        }
         self.paused = paused;
         // What was given back to a store that has lost its memory since may have been run since.
         let returned = if record.floor == 0 || self.is_at_least_once() { record.returned.as_slice() } else { &[] };
@@ -210,7 +213,10 @@ impl Course {
                 self.take = None;
                 notices.push(Notice::GaveUp { tick, attempts });
             }
-            TickReply::Paused(ref pause) => self.paused = Some(pause.until),
+            TickReply::Paused(ref pause) => {
+                self.paused = Some(pause.until);
+                notices.push(Notice::Paused(pause.until));
+            }
             TickReply::Unknown => self.register_again(),
             _ => {}
         }

@@ -52,6 +52,8 @@ pub enum Notice {
     /// These ticks are older than what the job runs, and none is due. The claim of the next one, which may be far away, tells
     /// of them again, for the history.
     TooOld(Gap),
+    /// No tick up to this second is run: somebody has paused the job.
+    Paused(i64),
     /// This tick was given back, and a newer one has taken its place.
     Superseded(i64),
     /// This tick was begun so often, or so long ago, that it is not begun any more.

@@ -263,7 +263,12 @@ impl<'a> World<'a> {
                 Notice::Cut(_) => {}
                 // The next claim tells of them again; and clocks are set back here.
                 Notice::TooOld(_) | Notice::Ahead { .. } => {}
-                Notice::GaveUp { .. } | Notice::Corrupt(_) | Notice::Ended | Notice::Free(_) | Notice::Taken { .. } => {
+                Notice::GaveUp { .. }
+                | Notice::Paused(_)
+                | Notice::Corrupt(_)
+                | Notice::Ended
+                | Notice::Free(_)
+                | Notice::Taken { .. } => {
                     panic!("nothing leads to {notice:?}")
                 }
             }

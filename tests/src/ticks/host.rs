@@ -310,7 +310,7 @@ impl World<'_> {
                 Notice::Ended => panic!("seed {}: no schedule ends", self.seed),
                 // Clocks that are set back are among the faults.
                 // The next claim tells of them again.
-                Notice::Ahead { .. } | Notice::TooOld(_) => {}
+                Notice::Ahead { .. } | Notice::TooOld(_) | Notice::Paused(_) => {}
                 Notice::Free(_) | Notice::Taken { .. } => panic!("seed {}: nobody runs a job by hand", self.seed),
             }
         }

@@ -108,7 +108,8 @@ fn advice(error: &str, keys: &Keys) -> Option<String> {
             "the URL ends with the number of a database that this server does not have: redis://host:6379/0"
         }
         "ERR" if error.contains("unknown command") => {
-            "this is not a whole Redis server (a proxy, or renamed commands): scripts with their commands are needed"
+            "this is not a whole Redis server (a proxy, or renamed commands): scripts with their commands are needed; if it is a \
+             sentinel, write redis-sentinel://host:26379/service"
         }
         "ERR" if error.contains("largest number that a record can hold") => {
             "somebody wrote to the record of this group: stop all its instances, delete the record, and start them again"

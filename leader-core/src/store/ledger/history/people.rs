@@ -43,7 +43,11 @@ impl fmt::Display for HistoryEvent {
 /// As in `failed after 3s: no paper`.
 impl fmt::Display for RunEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} after {:?}", self.outcome, self.took)?;
+        match self.took {
+            // It is kept in whole milliseconds.
+            Duration::ZERO => write!(f, "{} in less than 1ms", self.outcome)?,
+            took => write!(f, "{} after {took:?}", self.outcome)?,
+        }
         if self.message.is_empty() { Ok(()) } else { write!(f, ": {}", OneLine(&self.message)) }
     }
 }
