@@ -235,7 +235,7 @@ fn what_a_pause_swallows_is_told_when_it_ends() {
     let look = bench.sent();
     bench.answer(look.no, TickReply::Loaded(record()));
     let gap = Gap { from: START + 60, count: 2, reason: Reason::Paused };
-    assert_eq!(bench.notices, [Notice::Missed(gap)]);
+    assert_eq!(bench.notices, [Notice::Paused(START + 150), Notice::Missed(gap)]);
     bench.notes(&gap);
     bench.pass(30_000);
     let look = bench.sent();
