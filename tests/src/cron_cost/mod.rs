@@ -1,7 +1,7 @@
 //! What jobs cost, and how late their runs begin, beside tokio-cron-scheduler; the program `cron-cost`.
 //!
 //! The same crowd of jobs, each due each second, is run for a while by one subject after the other, each in a process of its
-//! own, round after round. [`subject`]: who runs them. [`tally`]: what their bodies write down. `table` prints it.
+//! own, round after round. `subject`: who runs them. `tally`: what their bodies write down. `table` prints it.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command that people read")]
 
 mod subject;

@@ -123,6 +123,16 @@ impl Lives {
                         let before: i64 = server.command(&["HGET", &key, field]);
                         server.command::<i64>(&["HSET", &key, field, &(before - seconds).to_string()]);
                     }
+                    // `tick:attempts`, separated by commas: a tick that was given back at the shutdown is as old as the others.
+                    let returned: Option<String> = server.command(&["HGET", &key, "returned"]);
+                    let aged = |back: &str| {
+                        let (tick, attempts) = back.split_once(':').expect("a tick and its attempts");
+                        format!("{}:{attempts}", tick.parse::<i64>().expect("a tick") - seconds)
+                    };
+                    if let Some(returned) = returned.filter(|returned| !returned.is_empty()) {
+                        let aged: Vec<_> = returned.split(',').map(aged).collect();
+                        server.command::<i64>(&["HSET", &key, "returned", &aged.join(",")]);
+                    }
                 }
             }
         }
