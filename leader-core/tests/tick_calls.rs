@@ -13,6 +13,9 @@ use leader_core::{Config, Elector, GroupName, Incarnation};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
+/// Long enough for a machine that stands still for a while.
+const TTL: Duration = Duration::from_secs(600);
+
 /// A store in memory that tells how long each call of its ledger is, and holds it until it may go on.
 struct Held {
     store: MemoryStore,
@@ -65,7 +68,7 @@ async fn what_waits_for_a_call_goes_out_together_and_each_asker_gets_its_own_ans
     let (calls, mut began) = mpsc::unbounded_channel();
     let goes_on = Arc::new(Semaphore::new(0));
     let store = Held { store: MemoryStore::new(), calls, goes_on: Arc::clone(&goes_on) };
-    let elector = Elector::start(Config::with_store(store)).await.unwrap();
+    let elector = Elector::start(Config::with_store(store).ttl(TTL).operation_timeout(TTL / 10)).await.unwrap();
     let mut askers = JoinSet::new();
     let mut ask = |numbers: std::ops::Range<usize>| {
         let answer = elector.__ask_ledger(numbers.clone().map(|number| register(&elector, number)).collect());
@@ -103,8 +106,8 @@ async fn who_asked_a_moment_ago_does_not_go_out_with_one_whose_time_is_over() {
     let (calls, mut began) = mpsc::unbounded_channel();
     let goes_on = Arc::new(Semaphore::new(0));
     let store = Held { store: MemoryStore::new(), calls, goes_on: Arc::clone(&goes_on) };
-    let timeout = Duration::from_secs(1);
-    let elector = Elector::start(Config::with_store(store).operation_timeout(timeout)).await.unwrap();
+    let timeout = Duration::from_secs(4);
+    let elector = Elector::start(Config::with_store(store).ttl(TTL).operation_timeout(timeout)).await.unwrap();
     let ask = |number| tokio::spawn(elector.__ask_ledger(vec![register(&elector, number)]));
     // They hang, and the one that waits behind them has their age.
     let mut hang = Vec::new();
