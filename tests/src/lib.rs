@@ -13,6 +13,8 @@ pub mod future;
 pub mod gate;
 mod many;
 pub mod model;
+#[cfg(target_os = "linux")]
+pub mod net;
 pub mod one_job;
 #[cfg(unix)]
 pub mod process;

@@ -48,6 +48,8 @@ pub struct Spawn {
     pub options: Options,
     /// Added to its environment.
     pub environment: Vec<(String, String)>,
+    /// The words that come before the program, and start it: elsewhere, but as the same process.
+    pub entry: Vec<String>,
     /// Nobody reads its standard output.
     pub blocked_stdout: bool,
 }
@@ -126,6 +128,7 @@ impl Fleet {
                 log: self.folder().join(format!("{label}.jsonl")),
             },
             environment: vec![("LEADER_INSTANCE_ID".to_owned(), label.to_owned())],
+            entry: Vec::new(),
             blocked_stdout: false,
         }
     }
@@ -147,8 +150,15 @@ impl Fleet {
         let label = plan.options.label.clone();
         assert!(!self.nodes.contains_key(&label), "{label} is running");
         let options = serde_json::to_string(&plan.options).expect("options can be written as JSON");
-        let mut program = Program::new(&self.program);
-        program.arg(options).envs(plan.environment.iter().cloned()).stdin(Stdio::piped()).stderr(Stdio::piped());
+        let mut words: Vec<_> = plan.entry.iter().map(PathBuf::from).collect();
+        words.push(self.program.clone());
+        let mut program = Program::new(&words[0]);
+        program
+            .args(&words[1..])
+            .arg(options)
+            .envs(plan.environment.iter().cloned())
+            .stdin(Stdio::piped())
+            .stderr(Stdio::piped());
         if plan.blocked_stdout {
             program.stdout(Stdio::piped());
         } else {

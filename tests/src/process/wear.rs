@@ -9,6 +9,9 @@ use super::watch::Reign;
 /// The memory of a process may differ so much from one look to the next.
 const SAME: f64 = 1.05;
 
+/// What piles up has more than so many KiB after some outages. Less comes and goes.
+const PILE: u64 = 8192;
+
 impl Fleet {
     /// A node takes so many locks and drops them, and once more. The second time leaves no more behind than the first: no
     /// memory, no threads, no open files; and neither leaves anything in the store, of which `left` says what is there.
@@ -49,6 +52,30 @@ impl Fleet {
         as_before(&before, &left);
         self.assert_no_more(labels, &first);
         self.assert_safe();
+    }
+
+    /// After outages these nodes have no more in use than before them: descriptors, sockets among them, and threads; nor has
+    /// their memory grown since half of the outages were over, by when each kind had been there.
+    ///
+    /// # Panics
+    /// If something is left.
+    #[allow(clippy::print_stderr)]
+    pub fn assert_nothing_piled_up<const N: usize>(
+        &mut self,
+        labels: [&str; N],
+        at_first: [Usage; N],
+        halfway: [Usage; N],
+    ) {
+        for (label, (at_first, halfway)) in labels.into_iter().zip(at_first.into_iter().zip(halfway)) {
+            let threads = at_first.threads.max(halfway.threads);
+            // What was given up is closed in its own time, and a thread that has nothing to do ends.
+            let after = self.until(&format!("{label} has no more open than {at_first:?}"), |fleet| {
+                let few = |after: &Usage| after.descriptors <= at_first.descriptors && after.threads <= threads;
+                fleet.usage(label).filter(few)
+            });
+            eprintln!("{label}: at first {at_first:?}, halfway {halfway:?}, at last {after:?}");
+            assert!(after.resident_kib < halfway.resident_kib + PILE, "the memory of {label} has grown");
+        }
     }
 
     fn flap(&mut self, mut reign: Reign, times: usize) -> Reign {

@@ -1,6 +1,7 @@
 //! A connection for the tests' own commands, which do not depend on what is tested.
 
 use std::net::SocketAddr;
+use std::path::Path;
 
 use redis::{FromRedisValue, RedisResult};
 
@@ -17,6 +18,15 @@ impl Client {
     pub fn open(address: SocketAddr, user: Option<(&str, &str)>) -> RedisResult<Self> {
         let credentials = user.map_or_else(String::new, |(name, password)| format!("{name}:{password}@"));
         Self::at(&format!("redis://{credentials}{address}"))
+    }
+
+    /// The same by a socket in the file system.
+    ///
+    /// # Errors
+    /// As of [`open`](Self::open).
+    pub(super) fn on_socket(path: &Path, user: Option<(&str, &str)>) -> RedisResult<Self> {
+        let credentials = user.map_or_else(String::new, |(name, password)| format!("?user={name}&pass={password}"));
+        Self::at(&format!("redis+unix://{}{credentials}", path.display()))
     }
 
     /// Connects to the server and the database that `url` names, as the user that it names.

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
+use super::seat::Seat;
 use super::server::RedisServer;
+use crate::net::Network;
 use crate::process::eventually;
 
 const SLOTS: u16 = 16_384;
@@ -14,6 +16,9 @@ const NODE_TIMEOUT_MS: &str = "2000";
 /// What each node is started with: a replica is in step as soon as it can be.
 const OPTIONS: [(&str, &str); 3] =
     [("cluster-enabled", "yes"), ("repl-diskless-sync-delay", "0"), ("cluster-allow-replica-migration", "no")];
+
+/// The ports of the two nodes that have an address for themselves.
+const PORTS: [u16; 2] = [6379, 6380];
 
 /// Six nodes. Dropping it ends them.
 #[derive(Debug)]
@@ -29,13 +34,29 @@ impl RedisCluster {
     /// If it does not come about.
     #[must_use]
     pub fn start(options: &[(&str, &str)]) -> Option<Self> {
+        Self::build(options, |_| Seat::of_node())
+    }
+
+    /// The same in a network, at its first three parties: a primary at each, and the replica of the next one's.
+    ///
+    /// # Panics
+    /// As [`start`](Self::start).
+    #[must_use]
+    pub fn start_inside(network: &Network, options: &[(&str, &str)]) -> Option<Self> {
+        Self::build(options, |number| match number.checked_sub(PRIMARIES) {
+            None => Seat::At(network.party(number).clone(), PORTS[0]),
+            Some(of) => Seat::At(network.party((of + PRIMARIES - 1) % PRIMARIES).clone(), PORTS[1]),
+        })
+    }
+
+    fn build(options: &[(&str, &str)], seat: impl Fn(usize) -> Seat) -> Option<Self> {
         let options = [&OPTIONS, options].concat();
-        let nodes = (0..2 * PRIMARIES).map(|_| RedisServer::start_node(&options)).collect::<Option<Vec<_>>>()?;
-        let cluster = Self { nodes };
+        let nodes = (0..2 * PRIMARIES).map(|number| RedisServer::start_at(seat(number), &options));
+        let cluster = Self { nodes: nodes.collect::<Option<_>>()? };
+        let first = cluster.nodes[0].address();
         for (index, node) in cluster.nodes.iter().enumerate() {
             node.command::<()>(&["CLUSTER", "SET-CONFIG-EPOCH", &(index + 1).to_string()]);
-            let first = cluster.nodes[0].address().port().to_string();
-            node.command::<()>(&["CLUSTER", "MEET", "127.0.0.1", &first]);
+            node.command::<()>(&["CLUSTER", "MEET", &first.ip().to_string(), &first.port().to_string()]);
         }
         for (index, node) in cluster.nodes[..PRIMARIES].iter().enumerate() {
             let slots: Vec<String> =
@@ -175,8 +196,9 @@ impl RedisCluster {
     pub fn move_keys(&self, slot: u16, from: usize, to: usize) -> usize {
         let keys: Vec<String> = self.nodes[from].command(&["CLUSTER", "GETKEYSINSLOT", &slot.to_string(), "100"]);
         if !keys.is_empty() {
-            let port = self.nodes[to].address().port().to_string();
-            let mut command = vec!["MIGRATE", "127.0.0.1", &port, "", "0", "5000", "KEYS"];
+            let to = self.nodes[to].address();
+            let (ip, port) = (to.ip().to_string(), to.port().to_string());
+            let mut command = vec!["MIGRATE", &*ip, &*port, "", "0", "5000", "KEYS"];
             command.extend(keys.iter().map(String::as_str));
             self.nodes[from].command::<()>(&command);
         }

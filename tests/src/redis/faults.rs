@@ -129,6 +129,13 @@ impl RedisServer {
         self.command::<()>(&["FLUSHALL"]);
     }
 
+    /// Has had to make room, and has thrown away all keys for it.
+    pub fn evict_all(&self) {
+        self.command::<()>(&["CONFIG", "SET", "maxmemory-policy", "allkeys-random", "maxmemory", "1"]);
+        eventually("all keys are evicted", || (self.command::<u64>(&["DBSIZE"]) == 0).then_some(()));
+        self.command::<()>(&["CONFIG", "SET", "maxmemory-policy", "noeviction", "maxmemory", "0"]);
+    }
+
     /// Forgets all scripts.
     pub fn flush_scripts(&self) {
         self.command::<()>(&["SCRIPT", "FLUSH"]);

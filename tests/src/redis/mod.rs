@@ -5,12 +5,14 @@
 //! shares elections with. [`Watched`] is a primary with replicas, and sentinels that watch them. [`assert_deadline_within_lease`] sees what a leader believes and what the server holds.
 
 mod client;
+mod clock;
 mod cluster;
 mod deadline;
 mod faults;
 mod nest;
 mod port;
 mod proxy;
+mod seat;
 mod sentinel;
 mod server;
 mod watched;

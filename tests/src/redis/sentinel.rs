@@ -7,16 +7,23 @@ use std::process::{Child, Stdio};
 use redis::{FromRedisValue, RedisResult};
 
 use super::client::Client;
-use super::port::Port;
-use super::server::{binary, program};
+use super::seat::Seat;
+use super::server::binary;
+use crate::net::Party;
 use crate::process::eventually;
+
+/// The port of a sentinel that has an address for itself.
+const USUAL: u16 = 26379;
+
+/// By which the test's own commands go, in its folder.
+const SOCKET: &str = "sentinel.socket";
 
 /// One sentinel, on a port of its own that it keeps over restarts, and with what it has found out in its file. Dropping it ends
 /// it and removes its files.
 #[derive(Debug)]
 pub struct Sentinel {
     folder: tempfile::TempDir,
-    port: Port,
+    seat: Seat,
     password: Option<String>,
     process: Option<Child>,
 }
@@ -29,18 +36,32 @@ impl Sentinel {
     /// If it does not start, or is not installed where `CI` is set.
     #[must_use]
     pub fn start(lines: &[String], password: Option<&str>) -> Option<Self> {
+        Self::start_at(Seat::here(), lines, password)
+    }
+
+    /// The same, but it runs at this party of a network, on the usual port.
+    ///
+    /// # Panics
+    /// As [`start`](Self::start).
+    #[must_use]
+    pub fn start_inside(party: &Party, lines: &[String], password: Option<&str>) -> Option<Self> {
+        Self::start_at(Seat::At(party.clone(), USUAL), lines, password)
+    }
+
+    fn start_at(seat: Seat, lines: &[String], password: Option<&str>) -> Option<Self> {
         binary()?;
         let folder = tempfile::tempdir().expect("temporary folders can be created");
-        let port = Port::reserve().expect("there is a free port");
-        let number = port.number();
-        let mut text = format!("port {number}\nbind 127.0.0.1\ndir {}\n", folder.path().display());
+        let (ip, port) = (seat.address().ip(), seat.address().port());
+        let socket = folder.path().join(SOCKET).display().to_string();
+        let mut text = format!("port {port}\nbind {ip}\nprotected-mode no\nunixsocket {socket}\n");
+        text += &format!("dir {}\n", folder.path().display());
         if let Some(password) = password {
             text += &format!("requirepass {password}\n");
         }
         text += &lines.join("\n");
         text.push('\n');
         fs::write(folder.path().join("sentinel.conf"), text).expect("a temporary folder can be written");
-        let mut sentinel = Self { folder, port, password: password.map(ToOwned::to_owned), process: None };
+        let mut sentinel = Self { folder, seat, password: password.map(ToOwned::to_owned), process: None };
         sentinel.start_again();
         Some(sentinel)
     }
@@ -54,7 +75,7 @@ impl Sentinel {
         let binary = binary().expect("it was there before");
         let path = |name| self.folder.path().join(name);
         let log = File::options().create(true).append(true).open(path("log")).expect("its folder can be written");
-        let mut program = program(&binary);
+        let mut program = self.seat.program(&binary);
         program.arg(path("sentinel.conf")).arg("--sentinel");
         program.stdin(Stdio::null()).stderr(log.try_clone().expect("a file can be opened twice")).stdout(log);
         self.process = Some(program.spawn().unwrap_or_else(|error| panic!("{binary:?} cannot be started: {error}")));
@@ -78,7 +99,7 @@ impl Sentinel {
     /// Where to connect to.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
-        self.port.address()
+        self.seat.address()
     }
 
     /// What it has written to its log.
@@ -93,7 +114,7 @@ impl Sentinel {
     /// What the sentinel answered, or that it gave no answer.
     pub fn try_command<T: FromRedisValue>(&self, parts: &[&str]) -> RedisResult<T> {
         let user = self.password.as_deref().map(|password| ("default", password));
-        Client::open(self.address(), user)?.command(parts)
+        Client::on_socket(&self.folder.path().join(SOCKET), user)?.command(parts)
     }
 }
 

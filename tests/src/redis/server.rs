@@ -3,27 +3,37 @@
 use std::fs::{self, OpenOptions};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command as Program};
+use std::process::Child;
 
 use redis::{FromRedisValue, RedisResult};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::client::Client;
-use super::port::Port;
+use super::clock::Clock;
+use super::seat::Seat;
+use crate::net::Party;
 use crate::process::{eventually, installed, stop};
 
 /// The tests' own user: what happens to `default`, as which nodes come, is not in their way.
 const HARNESS: (&str, &str) = ("harness", "harness");
 
+/// The port of a server that has an address for itself.
+const USUAL: u16 = 6379;
+
+/// By which a server is told to speak TLS, and then it speaks nothing else.
+const CERTIFICATE: &str = "tls-cert-file";
+
 /// One server, on a port of its own that it keeps over restarts. Dropping it ends it and removes its files.
+///
+/// The test's own commands go by a socket in the file system: no fault of a network is in their way.
 #[derive(Debug)]
 pub struct RedisServer {
     binary: PathBuf,
     folder: tempfile::TempDir,
     data: PathBuf,
-    port: Port,
-    /// By which it speaks to the other nodes of its cluster; reserved for as long as the other one is.
-    _bus: Option<Port>,
+    seat: Seat,
+    /// If not this machine's.
+    clock: Option<Clock>,
     options: Vec<(String, String)>,
     process: Option<Child>,
 }
@@ -36,44 +46,58 @@ impl RedisServer {
     /// If it does not start, or is not installed where `CI` is set.
     #[must_use]
     pub fn start(options: &[(&str, &str)]) -> Option<Self> {
+        Self::start_at(Seat::here(), options)
+    }
+
+    /// The same, but it runs at this party of a network, on the usual port.
+    ///
+    /// # Panics
+    /// As [`start`](Self::start).
+    #[must_use]
+    pub fn start_inside(party: &Party, options: &[(&str, &str)]) -> Option<Self> {
+        Self::start_at(Seat::At(party.clone(), USUAL), options)
+    }
+
+    pub(super) fn start_at(seat: Seat, options: &[(&str, &str)]) -> Option<Self> {
         let folder = tempfile::tempdir().expect("temporary folders can be created");
         let data = folder.path().join("data");
         fs::create_dir(&data).expect("a temporary folder can be written");
-        Self::start_in(folder, data, None, options)
+        Self::start_in(folder, data, seat, None, options)
     }
 
-    /// A node that is to become part of a cluster.
-    pub(super) fn start_node(options: &[(&str, &str)]) -> Option<Self> {
+    /// A server with a wall clock of its own, which [`set_clock`](Self::set_clock) moves.
+    ///
+    /// # Panics
+    /// As [`start`](Self::start), and if its clock cannot be compiled.
+    #[must_use]
+    pub fn start_with_clock(options: &[(&str, &str)]) -> Option<Self> {
         let folder = tempfile::tempdir().expect("temporary folders can be created");
         let data = folder.path().join("data");
         fs::create_dir(&data).expect("a temporary folder can be written");
-        let ports = Port::reserve_with_bus().expect("there are two free ports");
-        Self::start_in(folder, data, Some(ports), options)
+        let clock = Clock::new(folder.path());
+        Self::start_in(folder, data, Seat::here(), Some(clock), options)
     }
 
-    /// The same, but its files are in `data`, which is somebody else's.
+    /// A server whose files are in `data`, which is somebody else's.
     ///
     /// # Panics
     /// As [`start`](Self::start).
     #[must_use]
     pub fn start_on(data: &Path, options: &[(&str, &str)]) -> Option<Self> {
         let folder = tempfile::tempdir().expect("temporary folders can be created");
-        Self::start_in(folder, data.to_owned(), None, options)
+        Self::start_in(folder, data.to_owned(), Seat::here(), None, options)
     }
 
     fn start_in(
         folder: tempfile::TempDir,
         data: PathBuf,
-        ports: Option<(Port, Port)>,
+        seat: Seat,
+        clock: Option<Clock>,
         options: &[(&str, &str)],
     ) -> Option<Self> {
         let binary = binary()?;
-        let (port, bus) = match ports {
-            Some((port, bus)) => (port, Some(bus)),
-            None => (Port::reserve().expect("there is a free port"), None),
-        };
         let options = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let mut server = Self { binary, folder, data, port, _bus: bus, options, process: None };
+        let mut server = Self { binary, folder, data, seat, clock, options, process: None };
         server.begin();
         Some(server)
     }
@@ -81,11 +105,17 @@ impl RedisServer {
     /// Starts the process, and waits until it answers and has loaded what it had saved.
     fn begin(&mut self) {
         let log = OpenOptions::new().create(true).append(true).open(self.log()).expect("its folder can be written");
-        let mut program = program(&self.binary);
-        program.args(["--port", &self.port.number().to_string(), "--bind", "127.0.0.1"]);
-        program.arg("--dir").arg(&self.data);
+        let (address, mut program) = (self.address(), self.seat.program(&self.binary));
+        let port = address.port().to_string();
+        let speaks_tls = self.options.iter().any(|(name, _)| name == CERTIFICATE);
+        let ports: &[_] = if speaks_tls { &["--port", "0", "--tls-port", &port] } else { &["--port", &port] };
+        program.args(ports).args(["--bind", &address.ip().to_string()]);
+        program.arg("--unixsocket").arg(self.socket()).arg("--dir").arg(&self.data);
+        // At a party, whoever reaches it may come in.
+        program.args(["--protected-mode", "no"]);
         program.args(["--save", "", "--enable-debug-command", "local", "--enable-protected-configs", "local"]);
         program.args(["--user", HARNESS.0, "on", &format!(">{}", HARNESS.1), "~*", "&*", "+@all"]);
+        program.envs(self.clock.iter().flat_map(Clock::environment));
         for (name, value) in &self.options {
             program.arg(format!("--{name}")).args(words(value));
         }
@@ -106,7 +136,7 @@ impl RedisServer {
     /// Where to connect to.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
-        self.port.address()
+        self.seat.address()
     }
 
     /// The URL of its database 0, as the user `default`.
@@ -119,6 +149,10 @@ impl RedisServer {
     #[must_use]
     pub fn data(&self) -> &Path {
         &self.data
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.path().join("redis.socket")
     }
 
     fn log(&self) -> PathBuf {
@@ -136,7 +170,7 @@ impl RedisServer {
     /// # Errors
     /// If the server cannot be reached.
     pub fn client(&self) -> RedisResult<Client> {
-        Client::open(self.address(), Some(HARNESS))
+        Client::on_socket(&self.socket(), Some(HARNESS))
     }
 
     /// Runs one command on a connection of its own.
@@ -153,6 +187,17 @@ impl RedisServer {
     /// What the server answered, or that it gave no answer.
     pub fn try_command<T: FromRedisValue>(&self, parts: &[&str]) -> RedisResult<T> {
         self.client()?.command(parts)
+    }
+}
+
+/// Its clock.
+impl RedisServer {
+    /// Its wall clock is so many milliseconds from the true time, from now on.
+    ///
+    /// # Panics
+    /// If it has none of its own.
+    pub fn set_clock(&self, offset_ms: i64) {
+        self.clock.as_ref().expect("it was started with a clock of its own").set(offset_ms);
     }
 }
 
@@ -278,17 +323,6 @@ pub(super) fn binary() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).map(|folder| folder.join("redis-server")).find(|path| path.exists());
     installed(found, "redis-server", "redis-tools")
-}
-
-/// How it is run. Wherever that can be had, the system ends it with the test, also if that is killed; the process is the same.
-pub(super) fn program(binary: &Path) -> Program {
-    let setpriv = Path::new("/usr/bin/setpriv");
-    if !setpriv.exists() {
-        return Program::new(binary);
-    }
-    let mut program = Program::new(setpriv);
-    program.args(["--pdeathsig", "KILL", "--"]).arg(binary);
-    program
 }
 
 /// An empty value is one word, which is empty.

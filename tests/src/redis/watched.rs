@@ -6,6 +6,7 @@ use leader_core::BootInstant;
 
 use super::sentinel::Sentinel;
 use super::server::RedisServer;
+use crate::net::Network;
 use crate::process::eventually;
 
 /// What the sentinels call it.
@@ -13,6 +14,9 @@ pub const SERVICE: &str = "jobs";
 
 /// The user as whom the sentinels come to the servers: its rights can be taken away.
 const SENTINEL_USER: (&str, &str) = ("sentinels", "sentinels");
+
+/// How many servers there are, and how many sentinels.
+const SERVERS: usize = 3;
 
 /// Three servers, of which one is the primary, and three sentinels. Dropping it ends them all.
 #[derive(Debug)]
@@ -42,27 +46,55 @@ impl Watched {
     /// If that does not come about.
     #[must_use]
     pub fn start(options: &[(&str, &str)], lines: &[&str], password: Option<&str>) -> Option<Self> {
+        Self::build(
+            options,
+            lines,
+            |_, options| RedisServer::start(options),
+            |_, lines| Sentinel::start(lines, password),
+        )
+    }
+
+    /// The same in a network: a server at each of its first three parties, a sentinel at each of the next three.
+    ///
+    /// # Panics
+    /// As [`start`](Self::start).
+    #[must_use]
+    pub fn start_inside(network: &Network, options: &[(&str, &str)], lines: &[&str]) -> Option<Self> {
+        Self::build(
+            options,
+            lines,
+            |number, options| RedisServer::start_inside(network.party(number), options),
+            |number, lines| Sentinel::start_inside(network.party(SERVERS + number), lines, None),
+        )
+    }
+
+    fn build(
+        options: &[(&str, &str)],
+        lines: &[&str],
+        server: impl Fn(usize, &[(&str, &str)]) -> Option<RedisServer>,
+        sentinel: impl Fn(usize, &[String]) -> Option<Sentinel>,
+    ) -> Option<Self> {
         let user = format!("{} on >{} ~* &* +@all", SENTINEL_USER.0, SENTINEL_USER.1);
         let of_all = [("user", &*user), ("repl-diskless-sync-delay", "0"), ("repl-ping-replica-period", "1")];
         let options = [&of_all, options].concat();
-        let primary = RedisServer::start(&options)?;
-        let port = primary.address().port().to_string();
-        let follow = format!("127.0.0.1 {port}");
-        let options = [&options[..], &[("replicaof", &*follow)]].concat();
+        let primary = server(0, &options)?;
+        let place = format!("{} {}", primary.address().ip(), primary.address().port());
+        let options = [&options[..], &[("replicaof", &*place)]].concat();
         let mut servers = vec![primary];
-        servers.extend([RedisServer::start(&options)?, RedisServer::start(&options)?]);
+        servers.extend([server(1, &options)?, server(2, &options)?]);
         let mut all = vec![
-            format!("sentinel monitor {SERVICE} 127.0.0.1 {port} 2"),
+            format!("sentinel monitor {SERVICE} {place} 2"),
             format!("sentinel down-after-milliseconds {SERVICE} 1000"),
             format!("sentinel failover-timeout {SERVICE} 10000"),
             format!("sentinel auth-user {SERVICE} {}", SENTINEL_USER.0),
             format!("sentinel auth-pass {SERVICE} {}", SENTINEL_USER.1),
         ];
+        // The later of two lines counts.
         all.extend(lines.iter().map(ToString::to_string));
         let mut watched = Self { servers, sentinels: Vec::new() };
         watched.until_followed(0);
-        for _ in 0..3 {
-            watched.sentinels.push(Sentinel::start(&all, password)?);
+        for number in 0..SERVERS {
+            watched.sentinels.push(sentinel(number, &all)?);
         }
         watched.until_all_know();
         Some(watched)
@@ -104,22 +136,42 @@ impl Watched {
     /// # Panics
     /// If that does not come about.
     pub fn until_promoted(&self, old: usize) -> Promoted {
+        self.until_promoted_beside(old, &[])
+    }
+
+    /// The same, where these take themselves for the primary already: each of them does not count until it has been seen to
+    /// follow.
+    ///
+    /// # Panics
+    /// As [`until_promoted`](Self::until_promoted).
+    pub fn until_promoted_beside(&self, old: usize, believers: &[usize]) -> Promoted {
+        let mut believers = believers.to_vec();
         let (server, took_writes) = eventually("a replica is promoted", || {
             (0..self.servers.len()).filter(|number| *number != old).find_map(|number| {
-                // A sentinel ends all connections to a server whose role it changes.
-                let info: String = self.servers[number].try_command(&["INFO", "replication"]).ok()?;
-                info.contains("role:master").then(|| (number, BootInstant::now()))
+                let is_primary = self.is_primary(number)?;
+                if !is_primary {
+                    believers.retain(|believer| *believer != number);
+                }
+                (is_primary && !believers.contains(&number)).then(|| (number, BootInstant::now()))
             })
         });
-        let port = self.servers[server].address().port();
+        let address = self.servers[server].address();
         let named = eventually("a sentinel names the new primary", || {
             self.sentinels.iter().find_map(|sentinel| {
                 let question = ["SENTINEL", "get-master-addr-by-name", SERVICE];
-                let (_, named): (String, u16) = sentinel.try_command(&question).ok()?;
-                (named == port).then(BootInstant::now)
+                let (ip, port): (String, u16) = sentinel.try_command(&question).ok()?;
+                (ip == address.ip().to_string() && port == address.port()).then(BootInstant::now)
             })
         });
         Promoted { server, took_writes, named }
+    }
+
+    /// Whether this server takes itself for a primary. None if it does not say: a sentinel ends all connections to a server
+    /// whose role it changes.
+    #[must_use]
+    pub fn is_primary(&self, number: usize) -> Option<bool> {
+        let info: String = self.servers[number].try_command(&["INFO", "replication"]).ok()?;
+        Some(info.contains("role:master"))
     }
 
     /// Waits until the others follow this server. One that was the primary does so only some seconds later.

@@ -11,6 +11,7 @@ mod fences;
 mod moves;
 mod outage;
 mod rights;
+mod tls;
 
 use std::time::Duration;
 

@@ -20,6 +20,8 @@ mod outage;
 mod rights;
 mod scene;
 mod series;
+mod server_clock;
+mod twins;
 mod wear;
 
 use std::time::Duration;

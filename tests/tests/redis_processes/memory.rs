@@ -156,6 +156,11 @@ fn the_deletion_of_everything_gives_no_second_leader() {
 }
 
 #[test]
+fn an_eviction_gives_no_second_leader() {
+    nobody_leads_beside_the_forgotten_one("eviction", |redis| redis.evict_all());
+}
+
+#[test]
 fn a_roll_back_gives_no_second_leader() {
     nobody_leads_beside_the_forgotten_one("a roll-back", RedisServer::roll_back);
 }

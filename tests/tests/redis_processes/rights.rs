@@ -2,10 +2,12 @@
 //! passes when that was done.
 
 use leader_core::BootInstant;
-use leader_tests::process::{Fleet, Mount, Reign};
+use leader_tests::process::{Command, Fleet, Mount, Reign};
 use leader_tests::redis::{Proxy, RedisServer, Way};
 
 use crate::{BRIEF, SHORT, Scene, later};
+
+const LEASE: &str = "leader:default";
 
 /// The status of a node says that, as an error that does not pass by itself.
 fn says(fleet: &mut Fleet, label: &str, texts: &[&str]) {
@@ -51,6 +53,35 @@ fn rights_that_are_revoked_are_named_and_nobody_leads_without_them() {
 fn nobody_leads_by_a_replica() {
     let Some((mut scene, reign)) = Scene::new(BRIEF, &["a", "b"]) else { return };
     refuses(&mut scene, &reign, &["READONLY", "primary"], RedisServer::become_replica, RedisServer::become_primary);
+}
+
+#[test]
+fn nobody_leads_where_the_lease_is_of_the_wrong_type() {
+    let Some((mut scene, reign)) = Scene::new(BRIEF, &["a", "b"]) else { return };
+    let mistaken = |redis: &RedisServer| {
+        redis.command::<()>(&["EVAL", "redis.call('DEL', KEYS[1]) redis.call('LPUSH', KEYS[1], 'x')", "1", LEASE]);
+    };
+    let says = ["WRONGTYPE", "LEADER_PREFIX"];
+    refuses(&mut scene, &reign, &says, mistaken, |redis| assert!(redis.delete(LEASE)));
+}
+
+/// Nobody knows whether that one leads: it is for an operator to say.
+#[test]
+fn nobody_leads_beside_a_lease_without_an_end_that_somebody_else_has_set() {
+    let Some((mut scene, reign)) = Scene::new(BRIEF, &["a", "b"]) else { return };
+    scene.redis.command::<()>(&["SET", LEASE, "somebody"]);
+    scene.fleet.hears(&reign.label, "that its lease is lost", |t| t.is_event("default", "lost"));
+    let lost = BootInstant::now();
+    scene.wait_until(lost.saturating_add(2 * BRIEF));
+    for label in ["a", "b"] {
+        let leader = scene.fleet.ask(label, &Command::LeaderId { group: "default".to_owned() });
+        assert_eq!(leader, Ok("somebody".into()));
+    }
+    let before_the_end = BootInstant::now();
+    assert!(scene.redis.delete(LEASE));
+    scene.led_again("a lease without an end", BootInstant::now());
+    scene.assert_nobody_led(lost, before_the_end);
+    scene.fleet.assert_safe();
 }
 
 #[test]

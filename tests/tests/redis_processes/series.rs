@@ -1,7 +1,6 @@
 //! Outages one after the other, of every kind, and nothing is restarted but the server.
 
 use leader_core::BootInstant;
-use leader_tests::process::Usage;
 use leader_tests::redis::{Proxy, Way};
 use std::time::Duration;
 
@@ -15,7 +14,6 @@ const ROUNDS: usize = 10;
 
 /// Ten outages of three ttls each.
 #[test]
-#[allow(clippy::print_stderr)]
 fn after_ten_outages_in_a_row_somebody_leads_and_nothing_has_piled_up() {
     let Some(mut scene) = Scene::empty(&[]) else { return };
     let proxy = Proxy::before(&scene.redis);
@@ -41,17 +39,7 @@ fn after_ten_outages_in_a_row_somebody_leads_and_nothing_has_piled_up() {
         }
     }
     scene.fleet.assert_safe();
-    for (label, (at_first, halfway)) in LABELS.iter().zip(at_first.into_iter().zip(halfway)) {
-        let threads = at_first.threads.max(halfway.threads);
-        // What was given up is closed in its own time, and a thread that has nothing to do ends.
-        let after = scene.fleet.until(&format!("{label} has no more open than {at_first:?}"), |fleet| {
-            let few = |after: &Usage| after.descriptors <= at_first.descriptors && after.threads <= threads;
-            fleet.usage(label).filter(few)
-        });
-        eprintln!("{label}: at first {at_first:?}, after {} outages {halfway:?}, after {ROUNDS} {after:?}", ROUNDS / 2);
-        // By half of them, each kind had been there once: what grows with their number has grown again.
-        assert!(after.resident_kib < halfway.resident_kib + 8192, "the memory of {label} has grown");
-    }
+    scene.fleet.assert_nothing_piled_up(LABELS, at_first, halfway);
 }
 
 fn begin(scene: &mut Scene, proxy: &Proxy, round: usize) -> &'static str {
