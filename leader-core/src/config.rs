@@ -63,13 +63,14 @@ pub(crate) struct StoreOptions {
     pub(crate) prefix: String,
     pub(crate) lock_prefix: String,
     pub(crate) shortest_quarantine: Duration,
+    pub(crate) replicas: u8,
 }
 
 impl Default for StoreOptions {
     fn default() -> Self {
         let fresh_store = FreshStore::default();
         let (prefix, lock_prefix) = ("leader:".to_owned(), "_lock:".to_owned());
-        Self { fresh_store, prefix, lock_prefix, shortest_quarantine: Duration::ZERO }
+        Self { fresh_store, prefix, lock_prefix, shortest_quarantine: Duration::ZERO, replicas: 0 }
     }
 }
 
@@ -139,13 +140,13 @@ impl Config {
     /// As the environment says. `LEADER_STORE` must be set; each of the others stands for the setter of its name:
     /// `LEADER_GROUPS`, `LEADER_OBSERVE` (names with commas between), `LEADER_INSTANCE_ID` (the readable part of the id, to
     /// which a random suffix is added), `LEADER_TTL`, `LEADER_HEARTBEAT`, `LEADER_RETRY`, `LEADER_OPERATION_TIMEOUT`
-    /// (durations such as `10s` or `500ms`), `LEADER_PREFIX`, `LEADER_LOCK_PREFIX`.
+    /// (durations such as `10s` or `500ms`), `LEADER_PREFIX`, `LEADER_LOCK_PREFIX`, `LEADER_REPLICAS` (a number).
     ///
     /// Any other variable that begins with `LEADER_` is only warned about: Kubernetes sets some for a service called
     /// `leader`.
     ///
     /// # Errors
-    /// [`ConfigError`] if `LEADER_STORE` is missing, a duration cannot be read, or one of these is not Unicode.
+    /// [`ConfigError`] if `LEADER_STORE` is missing, a duration or number cannot be read, or one of these is not Unicode.
     pub fn from_env() -> Result<Self, ConfigError> {
         env::read(std::env::vars_os())
     }
@@ -294,6 +295,40 @@ impl Config {
         self.store_option("shortest_quarantine", |options| options.shortest_quarantine = shortest)
     }
 
+    /// So many replicas of the Redis server must have a lease or lock before it counts, 0 by default: after each acquire that is
+    /// won and each renew, and after work that is done once is noted as done, the server is asked to `WAIT` for them. For a store
+    /// that is opened by its URL.
+    ///
+    /// A server gives its answer before its replicas have what it answers for. One that is cut off from them, together with a
+    /// leader, goes on to renew that one's lease, while a replica becomes the primary elsewhere and gives it to another: two
+    /// leaders, for as long as that lasts. With *every* replica of the server named here there is one: the replica that was
+    /// promoted confirms nothing to its old primary any more, and the new one gives no lease until what was confirmed before
+    /// has ended. With fewer than all that is so only if so many are not left with the old primary, which is weaker: instances move to
+    /// the new primary one by one.
+    ///
+    /// What it costs:
+    /// - Availability. While fewer replicas are connected, or they do not answer within three quarters of the
+    ///   [`operation_timeout`](Self::operation_timeout), nobody leads and no lock is taken: what was not confirmed has failed, as
+    ///   if no answer had come ([`renewal_failure`](Self::renewal_failure)). The problem in the status says how many there
+    ///   are. It ends by itself when replicas are back; or lower this number, and restart the instances.
+    /// - One command more for a batch, and the way to the replicas and back: a renew that took 100 µs on a server beside it takes
+    ///   200 µs with a replica beside both.
+    /// - A connection more for each elector, so that releases and questions who leads wait for no replica; and the
+    ///   permission `+wait` for the server's user.
+    ///
+    /// Claims of ticks and guarded writes are not waited for: no tick runs twice without it (see
+    /// [`RedisStore`](crate::store::RedisStore)).
+    ///
+    /// ```
+    /// use leader_core::Config;
+    ///
+    /// // A primary with two replicas.
+    /// let config = Config::new("redis-sentinel://s1.internal,s2.internal,s3.internal/jobs").replicas(2);
+    /// ```
+    pub fn replicas(self, replicas: u8) -> Self {
+        self.store_option("replicas", |options| options.replicas = replicas)
+    }
+
     fn store_option(mut self, setting: &'static str, set: impl FnOnce(&mut StoreOptions)) -> Self {
         match &mut self.store {
             StoreChoice::Url { options, .. } => set(options),
@@ -307,7 +342,11 @@ impl Config {
         match (&self.store, self.misplaced) {
             (StoreChoice::Url { url, options }, _) => {
                 options.check()?;
-                Ok(crate::store::open(url, options)?)
+                let store = crate::store::open(url, options)?;
+                if options.replicas > 0 && !store.guarantees().loses_acknowledged_writes {
+                    return Err(ConfigError::NoReplicas { replicas: options.replicas, address: store.address() });
+                }
+                Ok(store)
             }
             (StoreChoice::Given(_), Some(setting)) => Err(ConfigError::StoreSetting { setting }),
             (StoreChoice::Given(store), None) => Ok(Arc::clone(store)),
@@ -382,9 +421,9 @@ fn host_name() -> String {
 impl fmt::Debug for Config {
     /// Without the store's password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let store = match &self.store {
-            StoreChoice::Url { url, .. } => crate::store::redacted(url),
-            StoreChoice::Given(store) => store.address(),
+        let (store, replicas) = match &self.store {
+            StoreChoice::Url { url, options } => (crate::store::redacted(url), Some(options.replicas)),
+            StoreChoice::Given(store) => (store.address(), None),
         };
         f.debug_struct("Config")
             .field("store", &store)
@@ -397,6 +436,7 @@ impl fmt::Debug for Config {
             .field("renewal_failure", &self.renewal_failure)
             .field("reclaim", &self.reclaim)
             .field("require_store", &self.require_store)
+            .field("replicas", &replicas)
             .finish_non_exhaustive()
     }
 }
@@ -436,10 +476,23 @@ mod tests {
             (given().fresh_store(FreshStore::Trust), "fresh_store"),
             (given().prefix("app:"), "prefix"),
             (given().shortest_quarantine(Duration::from_secs(30)), "shortest_quarantine"),
+            (given().replicas(1), "replicas"),
         ] {
             assert_eq!(config.open_store().err(), Some(ConfigError::StoreSetting { setting }));
         }
         assert!(given().open_store().is_ok());
+    }
+
+    #[test]
+    fn replicas_are_waited_for_by_a_store_that_can_have_some_and_by_no_other() {
+        let url = if cfg!(feature = "sqlite") { "sqlite:///var/lib/app/leader.db" } else { "memory:" };
+        let refused = Config::new(url).replicas(2).open_store().err().unwrap();
+        let text = refused.to_string();
+        assert!(text.contains("replicas(2)") && text.contains(url) && text.contains("LEADER_REPLICAS"), "{text}");
+        assert!(Config::new(url).replicas(0).open_store().is_ok());
+        #[cfg(feature = "redis")]
+        assert!(Config::new("redis://host").replicas(2).open_store().is_ok());
+        assert!(format!("{:?}", Config::new("redis://host").replicas(2)).contains("replicas: Some(2)"));
     }
 
     #[test]

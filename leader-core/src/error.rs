@@ -108,6 +108,16 @@ pub enum ConfigError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A number cannot be read.
+    #[error("{variable} is `{value}`, which is not a whole number from 0 to {most}")]
+    Number {
+        /// The environment variable.
+        variable: String,
+        /// Its value.
+        value: String,
+        /// The largest that it can be.
+        most: u8,
+    },
     /// Times that do not keep the rules.
     #[error("the rule `{rule}` is broken by {values}; use {instead} instead")]
     Timing {
@@ -154,6 +164,17 @@ pub enum ConfigError {
     StoreSetting {
         /// The setting.
         setting: &'static str,
+    },
+    /// Replicas to be waited for, of a store that has none.
+    #[error(
+        "Config::replicas({replicas}) is for Redis servers that have replicas, and `{address}` has none: what it has confirmed it \
+         loses by no failover; leave the setting out (or LEADER_REPLICAS)"
+    )]
+    NoReplicas {
+        /// How many.
+        replicas: u8,
+        /// The store's address.
+        address: String,
     },
     /// What the names of the keys should begin with.
     #[error(

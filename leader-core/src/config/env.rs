@@ -9,7 +9,7 @@ use crate::error::ConfigError;
 const PREFIX: &str = "LEADER_";
 
 /// What means something. Whatever else begins like these is only warned about.
-const KEYS: [&str; 10] = [
+const KEYS: [&str; 11] = [
     "STORE",
     "GROUPS",
     "OBSERVE",
@@ -20,6 +20,7 @@ const KEYS: [&str; 10] = [
     "OPERATION_TIMEOUT",
     "PREFIX",
     "LOCK_PREFIX",
+    "REPLICAS",
 ];
 
 /// `variables` are handed in, so that a test need not change the process's own.
@@ -54,6 +55,7 @@ pub(super) fn read(variables: impl Iterator<Item = (OsString, OsString)>) -> Res
             "OPERATION_TIMEOUT" => config.operation_timeout(duration(&key, &value)?),
             "PREFIX" => config.prefix(value),
             "LOCK_PREFIX" => config.lock_prefix(value),
+            "REPLICAS" => config.replicas(number(&key, &value)?),
             _ => {
                 tracing::warn!(target: "leader", "the environment variable {PREFIX}{key} means nothing to the elector");
                 config
@@ -72,6 +74,14 @@ fn duration(key: &str, value: &str) -> Result<Duration, ConfigError> {
         variable: format!("{PREFIX}{key}"),
         value: value.to_owned(),
         reason: error.to_string(),
+    })
+}
+
+fn number(key: &str, value: &str) -> Result<u8, ConfigError> {
+    value.trim().parse().map_err(|_| ConfigError::Number {
+        variable: format!("{PREFIX}{key}"),
+        value: value.to_owned(),
+        most: u8::MAX,
     })
 }
 
@@ -97,12 +107,14 @@ mod tests {
             ("LEADER_OPERATION_TIMEOUT", "1s 500ms"),
             ("LEADER_PREFIX", "app:"),
             ("LEADER_LOCK_PREFIX", "app-lock:"),
+            ("LEADER_REPLICAS", "2"),
         ])
         .unwrap();
         assert_eq!((config.groups.len(), config.observed.len()), (2, 1));
         assert!(
             matches!(&config.store, StoreChoice::Url { options, .. } if options.prefix == "app:" && options.lock_prefix == "app-lock:")
         );
+        assert!(matches!(&config.store, StoreChoice::Url { options, .. } if options.replicas == 2));
         assert!(config.resolve_instance_id().unwrap().as_str().starts_with("pod-7-"));
         let timing = config.timing.resolve().unwrap();
         assert_eq!((timing.ttl, timing.heartbeat), (Duration::from_secs(5), Duration::from_secs(1)));
@@ -115,6 +127,15 @@ mod tests {
         let error = read_from(&[("LEADER_STORE", "memory:"), ("LEADER_TTL", "10")]).unwrap_err();
         let text = error.to_string();
         assert!(text.contains("LEADER_TTL") && text.contains("`10`") && text.contains("10s"), "{text}");
+    }
+
+    #[test]
+    fn replicas_are_a_number() {
+        for bad in ["-1", "256", "1.5", "all"] {
+            let error = read_from(&[("LEADER_STORE", "redis://host"), ("LEADER_REPLICAS", bad)]).unwrap_err();
+            let text = error.to_string();
+            assert!(text.contains("LEADER_REPLICAS") && text.contains(bad) && text.contains("0 to 255"), "{text}");
+        }
     }
 
     #[cfg(unix)]

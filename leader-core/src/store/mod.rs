@@ -182,7 +182,8 @@ pub struct Guarantees {
     pub between_hosts: bool,
     /// It keeps its records over a restart.
     pub survives_restart: bool,
-    /// A failover may lose what it had acknowledged.
+    /// A failover may lose what it had acknowledged. Of a Redis server that is so also with
+    /// [`Config::replicas`](crate::Config::replicas): that is for leases and locks, not for all that it keeps.
     pub loses_acknowledged_writes: bool,
 }
 

@@ -2,6 +2,7 @@
 //! behind this, and the store's rules stand in one place.
 
 use std::future::Future;
+use std::num::NonZeroU8;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -145,6 +146,9 @@ pub(super) enum Failure {
     TimedOut,
     /// The server's error, as it is: `NOPERM this user has no permissions …`.
     Server(String),
+    /// It was executed, and too few replicas have confirmed in time that they have it: so many, if the server said how many,
+    /// of so many.
+    Unconfirmed { by: Option<u8>, of: NonZeroU8 },
     /// The connection will not come about without a change on either side, such as a certificate that is not trusted.
     Impossible {
         /// What was found.

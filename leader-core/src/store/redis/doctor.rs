@@ -28,16 +28,17 @@ const AT_ONCE: usize = 50;
 const NAMED: usize = 3;
 
 /// Looks at everything that can be looked at until then. `deaf`: why nobody listens to releases, if nobody does; `sentinels`:
-/// whether they watch the server. A failure: nothing could be looked at.
+/// whether they watch the server; `replicas`: so many have to confirm. A failure: nothing could be looked at.
 pub(super) async fn examine(
     link: &dyn Link,
     keys: &Keys,
     examination: &Examination,
     deaf: Option<&str>,
     sentinels: bool,
+    replicas: u8,
     until: Instant,
 ) -> Result<Vec<Finding>, Failure> {
-    Look { link, keys, sentinels, until, as_node: false }.examine(examination, deaf).await
+    Look { link, keys, sentinels, replicas, until, as_node: false }.examine(examination, deaf).await
 }
 
 pub(super) use self::nodes::examine_cluster;
@@ -45,7 +46,7 @@ pub(super) use self::nodes::examine_cluster;
 /// What is known of a server that lets nobody in: it may answer even the first question with what it is short of.
 pub(super) fn examine_refusal(failure: Failure) -> Result<Vec<Finding>, Failure> {
     let found = match &failure {
-        Failure::Server(error) => server::judge(None, Some(error)),
+        Failure::Server(error) => server::judge(None, Some(error), 0),
         _ => Vec::new(),
     };
     if found.is_empty() { Err(failure) } else { Ok(found) }
@@ -62,6 +63,8 @@ struct Look<'a> {
     keys: &'a Keys,
     /// They watch the server.
     sentinels: bool,
+    /// So many have to confirm.
+    replicas: u8,
     until: Instant,
     /// It is a node of a cluster, and is asked about the groups whose keys it has.
     as_node: bool,
@@ -91,14 +94,14 @@ impl Look<'_> {
         tried.note_deafness(deaf);
         if alone && let Some(group) = examination.groups.keys().next() {
             let trying = self.try_commands(group, &mut tried).await;
-            found.extend(server::judge(info.as_ref(), tried.refusal()));
+            found.extend(server::judge(info.as_ref(), tried.refusal(), self.replicas));
             if let Some(down) = trying.as_ref().err().and_then(nodes::down) {
                 found.push(down);
                 return Ok(());
             }
             trying.map_err(|failure| Unchecked { what: "the permissions of the server's user".to_owned(), failure })?;
         } else {
-            found.extend(server::judge(info.as_ref(), None));
+            found.extend(server::judge(info.as_ref(), None, self.replicas));
         }
         if tried.is_lacking() {
             let user = self.ask("ACL", vec!["WHOAMI".to_owned()]).await;
@@ -120,7 +123,7 @@ impl Look<'_> {
         }
     }
 
-    /// Tries the three ways to run a script, and all that the store's script does.
+    /// Tries the three ways to run a script, all that the store's script does, and to wait for replicas where that is asked for.
     async fn try_commands(&self, group: &GroupName, tried: &mut Tried) -> Result<(), Failure> {
         let script = permissions::SCRIPT;
         let arguments = |script: &str| {
@@ -143,6 +146,14 @@ impl Look<'_> {
         let by_text = tried.note("eval", self.ask("EVAL", arguments(script)).await)?;
         if let Some(reply) = by_text.or(by_digest) {
             tried.take(reply);
+        }
+        if self.replicas > 0 {
+            // For none: it waits for nothing.
+            match tried.note("wait", self.ask("WAIT", vec!["0".to_owned(), "1".to_owned()]).await) {
+                // A replica's refusal: that is found otherwise.
+                Ok(_) | Err(Failure::Server(_)) => {}
+                Err(failure) => return Err(failure),
+            }
         }
         Ok(())
     }
@@ -186,7 +197,7 @@ impl Look<'_> {
 fn describe(failure: Failure) -> String {
     match failure {
         Failure::Unreachable(cause) | Failure::Server(cause) | Failure::Impossible { cause, .. } => cause,
-        Failure::TimedOut => "it took too long".to_owned(),
+        Failure::TimedOut | Failure::Unconfirmed { .. } => "it took too long".to_owned(),
     }
 }
 
@@ -276,7 +287,7 @@ mod tests {
             ttl: Duration::from_secs(10),
             timeout: Duration::from_secs(10),
         };
-        let found = examine(&link, &Keys::new("leader:"), &examination, None, false, until).await;
+        let found = examine(&link, &Keys::new("leader:"), &examination, None, false, 0, until).await;
         let found = found.unwrap_or_else(|failure| vec![unchecked("all", &describe(failure))]);
         (found, link.asked.into_inner().unwrap())
     }

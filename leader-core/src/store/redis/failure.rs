@@ -1,5 +1,6 @@
 //! What the server and the connection say, as errors that tell what to do.
 
+use std::num::NonZeroU8;
 use std::time::Duration;
 
 use super::connection::Failure;
@@ -15,12 +16,22 @@ pub(super) fn store_error(failure: Failure, attempted: String, timeout: Duration
             let after = Duration::from_millis(u64::try_from(timeout.as_micros().div_ceil(1000)).unwrap_or(u64::MAX));
             StoreError::TimedOut { attempted, after }
         }
+        Failure::Unconfirmed { by, of } => StoreError::Unavailable { attempted, cause: unconfirmed(by, of) },
         Failure::Impossible { cause, advice } => StoreError::Refused { attempted, cause, advice },
         Failure::Server(cause) => match advice(&cause, keys) {
             Some(advice) => StoreError::Refused { attempted, cause, advice },
             None => StoreError::Unavailable { attempted, cause },
         },
     }
+}
+
+/// It passes as soon as replicas are back, and was written all the same: so it is tried again, and says what to do meanwhile.
+fn unconfirmed(by: Option<u8>, of: NonZeroU8) -> String {
+    let by = by.map_or_else(|| "not all".to_owned(), |by| by.to_string());
+    format!(
+        "{by} of the {of} replicas that have to confirm it did so in time, and without them it does not count: see that they run \
+         and follow this server, or lower Config::replicas (LEADER_REPLICAS)"
+    )
 }
 
 /// A new connection may find another server, or be let in again; this one will not.
@@ -198,6 +209,25 @@ mod tests {
             assert_eq!(code(error), found);
         }
         assert!(of("@user_script: 45: -MISCONF Redis is configured to save RDB snapshots").is_permanent());
+    }
+
+    #[test]
+    fn what_replicas_did_not_confirm_passes_and_says_how_many_there_were() {
+        let of = |by| {
+            let failure = Failure::Unconfirmed { by, of: NonZeroU8::new(2).unwrap() };
+            let error = store_error(
+                failure,
+                "renew of a on redis://host".to_owned(),
+                Duration::from_secs(1),
+                &Keys::new("leader:"),
+            );
+            assert!(!error.is_permanent());
+            error.to_string()
+        };
+        let text = of(Some(1));
+        assert!(text.starts_with("renew of a on redis://host failed: 1 of the 2 replicas"), "{text}");
+        assert!(text.contains("lower Config::replicas"), "{text}");
+        assert!(of(None).contains("not all of the 2 replicas"));
     }
 
     #[test]

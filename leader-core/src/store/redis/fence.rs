@@ -17,7 +17,7 @@ pub(super) use self::script::SET;
 use super::RedisStore;
 use super::connection::Failure;
 use super::failure::{code, denied};
-use super::session::{Call, Script};
+use super::session::{Call, Reading, Script};
 use super::slot;
 use crate::error::StoreError;
 use crate::fence::{Change, GuardedAnswer, GuardedWrite};
@@ -43,19 +43,21 @@ impl RedisStore {
                 let arguments = || arguments.clone();
                 let call = Call { script: &script, arguments: &arguments, verbatim: true };
                 let read = |reply| vec![script::answer(reply)];
-                ties.fences.call(holder.as_bytes(), call, &read, Instant::now() + timeout).await
+                // What users write is not waited for.
+                let reading = Reading { read: &read, needs: None };
+                ties.fences.call(holder.as_bytes(), call, &reading, Instant::now() + timeout).await
             }
         };
-        let ran = ran.map(|mut answers| answers.pop().unwrap_or_else(|| Err(script::STRANGE.to_owned())));
+        let ran =
+            ran.map(|mut answers| answers.pop().unwrap_or_else(|| Err(Failure::Server(script::STRANGE.to_owned()))));
         match (ran, &write.change) {
             (Ok(Ok(answer)), _) => Ok(answer),
             // What became of a script of the user's is for the user to judge.
-            (Ok(Err(error)), Change::Run(_)) => Ok(GuardedAnswer::Failed(error)),
+            (Ok(Err(Failure::Server(error))), Change::Run(_)) => Ok(GuardedAnswer::Failed(error)),
             (Err(Failure::Server(error)), Change::Run(_)) if error.contains("Error compiling script") => {
                 Ok(GuardedAnswer::Failed(error))
             }
-            (Ok(Err(error)), _) => Err(self.fence_error(Failure::Server(error), &write)),
-            (Err(failure), _) => Err(self.fence_error(failure, &write)),
+            (Ok(Err(failure)) | Err(failure), _) => Err(self.fence_error(failure, &write)),
         }
     }
 

@@ -1,5 +1,6 @@
 //! The names of a group's keys, and of its channel.
 
+use super::replicas::PERMISSION;
 use crate::group::GroupName;
 use crate::identity::Incarnation;
 use crate::store::JobName;
@@ -14,11 +15,13 @@ pub(super) struct Keys {
     prefix: Box<str>,
     /// They are spread over the nodes of a cluster.
     spread: bool,
+    /// Replicas are waited for.
+    waiting: bool,
 }
 
 impl Keys {
     pub(super) fn new(prefix: &str) -> Self {
-        Self { prefix: prefix.into(), spread: false }
+        Self { prefix: prefix.into(), spread: false, waiting: false }
     }
 
     /// In a cluster, if so.
@@ -26,9 +29,14 @@ impl Keys {
         Self { spread, ..self }
     }
 
+    /// With replicas that have to confirm what is written there, if so.
+    pub(super) fn waiting(self, waiting: bool) -> Self {
+        Self { waiting, ..self }
+    }
+
     /// The same, but they begin with this.
     pub(super) fn renamed(&self, prefix: &str) -> Self {
-        Self::new(prefix).spread(self.spread)
+        Self { prefix: prefix.into(), ..self.clone() }
     }
 
     /// The lease: the leader's instance id, until it expires. Other implementations of the same election know it, too.
@@ -86,8 +94,9 @@ impl Keys {
         let (leases, records, channels) = (self.lease_pattern(), self.record_pattern(), self.channel_pattern());
         format!(
             "{leases} {records} resetchannels {channels} -@all +eval +evalsha +script|load +get +set +pexpire +persist \
-             +del +hset +hmget +pttl +time +info +ping +client|id +select +publish +subscribe{}",
-            if self.spread { format!(" {CLUSTER_PERMISSIONS}") } else { String::new() }
+             +del +hset +hmget +pttl +time +info +ping +client|id +select +publish +subscribe{}{}",
+            if self.spread { format!(" {CLUSTER_PERMISSIONS}") } else { String::new() },
+            if self.waiting { format!(" {PERMISSION}") } else { String::new() }
         )
     }
 

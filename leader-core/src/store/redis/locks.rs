@@ -11,10 +11,11 @@ use std::time::Duration;
 pub(super) use self::keys::LockKeys;
 use super::connection::Failure;
 use super::failure::{code, denied};
+use super::replicas::{Needs, PERMISSION};
 use super::tie::Kind;
 use super::{Inner, RedisStore};
 use crate::error::StoreError;
-use crate::store::{LockAnswers, LockCommand};
+use crate::store::{LockAnswer, LockAnswers, LockCommand};
 
 pub(super) use self::script::{TEXT, answers, arguments};
 
@@ -33,6 +34,7 @@ impl RedisStore {
             key: &|command: &LockCommand| inner.lock_keys.names(&command.key).lock,
             arguments: &|commands| arguments(commands, &inner.lock_keys, &channels),
             read: answers,
+            needs: Needs::new(inner.options.replicas, is_a_change),
         };
         let answers = ties.locks.batch(commands, &kind, timeout).await.map_err(fails)?;
         let of = |(answer, command): (Result<_, Failure>, &LockCommand)| {
@@ -58,7 +60,8 @@ impl Inner {
     /// What to do about an error, where that is another thing than for a lease.
     fn lock_advice(&self, error: &str) -> Option<String> {
         if denied(error).is_some() {
-            return Some(format!("allow it: ACL SETUSER <user> {}", self.lock_keys.permissions()));
+            let replicas = if self.options.replicas > 0 { format!(" {PERMISSION}") } else { String::new() };
+            return Some(format!("allow it: ACL SETUSER <user> {}{replicas}", self.lock_keys.permissions()));
         }
         match code(error) {
             "WRONGTYPE" => Some(
@@ -77,6 +80,12 @@ impl Inner {
             _ => None,
         }
     }
+}
+
+/// Whoever is answered so goes by it for longer than the server's word may last. A release that is lost ends by itself; and to
+/// others it is a lock all the same that no replica has yet.
+fn is_a_change(answer: &LockAnswer) -> bool {
+    matches!(answer, LockAnswer::Won { .. } | LockAnswer::Renewed | LockAnswer::Completed)
 }
 
 /// What a batch does, for a message.

@@ -5,6 +5,7 @@
 //! must do, and must not, is in [`connection`]; how a link is replaced, in [`session`].
 
 mod address;
+mod aside;
 mod cluster;
 mod connection;
 mod doctor;
@@ -14,6 +15,7 @@ mod fred;
 mod jobs;
 mod keys;
 mod locks;
+mod replicas;
 mod script;
 mod sentinel;
 mod session;
@@ -32,17 +34,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use self::address::Place;
+use self::aside::apart;
 use self::connection::Failure;
 use self::failure::code;
 use self::keys::Keys;
 use self::locks::LockKeys;
+use self::replicas::Needs;
 use self::script::Common;
 use self::session::Session;
-use self::tie::Kind;
+use self::tie::{Kind, Tie};
 use self::ties::{Servers, Ties};
 use super::{
-    Answers, Batch, Command, Examination, Guarantees, LeaseStore, LockAnswers, LockBatch, StoreFuture, TickAnswers,
-    TickBatch,
+    Answer, Answers, Batch, Command, Examination, Guarantees, LeaseStore, LockAnswers, LockBatch, StoreFuture,
+    TickAnswers, TickBatch,
 };
 use crate::config::{FreshStore, StoreOptions};
 use crate::doctor::Finding;
@@ -89,8 +93,13 @@ use crate::identity::Incarnation;
 /// - Limits: a jump of the server's own clock can give two leaders until the older one's next renew. If that clock was set back
 ///   while the server lost its memory, and the only instance that knew the last term is silent, a term can come twice, and so
 ///   can a tick. Two servers that both take writes for one name have a leader each; so have two
-///   primaries by Sentinel, for as long as a leader reaches the old one and no sentinel that knows of the new one. On Redis 7
-///   or newer, `min-replicas-to-write 1` with a `min-replicas-max-lag` below the ttl bounds that.
+///   primaries by Sentinel, for as long as a leader reaches the old one and no sentinel that knows of the new one.
+///   [`Config::replicas`](crate::Config::replicas) with all replicas excludes that; on Redis 7 or newer, `min-replicas-to-write 1`
+///   with a `min-replicas-max-lag` below the ttl bounds it.
+/// - Where replicas are waited for, acquires and renews of leases go out on a connection where nothing else waits behind them;
+///   locks, and notes that work is done, are waited for on theirs. A claim of a tick is not: it is made under a lease that was
+///   confirmed, and if a failover loses it, it counts as claimed, like all that a server may have forgotten. What is not waited
+///   for may be lost: guarded writes, the history of jobs, and that a run has begun of a job that is delivered at least once.
 ///
 /// ```
 /// use leader_core::store::{LeaseStore, RedisStore};
@@ -144,7 +153,9 @@ impl RedisStore {
         let (address, has_sentinels) = (place.to_string(), matches!(place, Place::Sentinels(_)));
         let servers = Servers::at(place);
         Ok(Self(Arc::new(Inner {
-            keys: Keys::new(&options.prefix).spread(matches!(servers, Servers::Cluster(_))),
+            keys: Keys::new(&options.prefix)
+                .spread(matches!(servers, Servers::Cluster(_)))
+                .waiting(options.replicas > 0),
             servers,
             address,
             has_sentinels,
@@ -193,6 +204,15 @@ impl RedisStore {
             inner.lock_keys = LockKeys::new(prefix);
             inner.options = options;
         }))
+    }
+
+    /// See [`Config::replicas`](crate::Config::replicas).
+    #[must_use]
+    pub fn replicas(self, replicas: u8) -> Self {
+        self.with(|inner| {
+            inner.keys = inner.keys.clone().waiting(replicas > 0);
+            inner.options.replicas = replicas;
+        })
     }
 
     fn with(self, change: impl FnOnce(&mut Inner)) -> Self {
@@ -247,8 +267,12 @@ impl RedisStore {
             key: &|command: &Command| inner.keys.lease(&command.group),
             arguments: &|commands| script::arguments(commands, common),
             read: script::answers,
+            needs: Needs::new(inner.options.replicas, is_a_right),
         };
-        let answers = ties.leases.batch(commands, &kind, timeout).await?;
+        let answers = match &ties.aside {
+            None => ties.leases.batch(commands, &kind, timeout).await?,
+            Some(aside) => apart(&ties.leases, aside, commands, &kind, timeout).await?,
+        };
         let of = |(answer, command): (Result<_, Failure>, &Command)| {
             let attempted = || format!("{} of {} on", command.op.name(), command.group);
             answer.map_err(|failure| self.error(failure, &attempted(), timeout))
@@ -269,6 +293,12 @@ impl Inner {
         };
         failure::store_error(failure, attempted, timeout, &self.keys)
     }
+}
+
+/// Whoever is answered so believes in the lease, for longer than the server's word may last. To a release nobody holds on, and
+/// what others hold is theirs whether replicas know or not.
+fn is_a_right(answer: &Answer) -> bool {
+    matches!(answer, Answer::Won(_) | Answer::Renewed)
 }
 
 /// What a batch does, for a message.
@@ -307,10 +337,14 @@ impl LeaseStore for RedisStore {
                 self.all_ties().entry(incarnation).or_insert_with(|| Arc::new(Ties::new(&self.0, fences, session))),
             );
             // An attempt that takes longer than a call may goes on: the next call finds what has become of it.
-            match ties.leases.listener() {
-                Some(session) => session.open().await.map_err(|failure| self.error(failure, "connect to", timeout)),
-                None => Ok(()),
-            }
+            let opened = match (ties.leases.listener(), &ties.aside) {
+                (Some(session), Some(Tie::Server(aside))) => {
+                    tokio::try_join!(session.open(), aside.open_beside()).map(drop)
+                }
+                (Some(session), _) => session.open().await,
+                (None, _) => Ok(()),
+            };
+            opened.map_err(|failure| self.error(failure, "connect to", timeout))
         })
     }
 
@@ -341,15 +375,17 @@ impl LeaseStore for RedisStore {
             let inner = &*self.0;
             let ties = self.ties(examination.candidate.incarnation);
             let deaf = ties.as_ref().ok().and_then(|ties| ties.leases.listener()).and_then(Session::deaf);
-            let (keys, deaf) = (&inner.keys, deaf.as_deref());
+            let (keys, deaf, replicas) = (&inner.keys, deaf.as_deref(), inner.options.replicas);
             // Not the session's link: a command would wait behind a question, and a question that gets no answer ends it.
             let examined = match &inner.servers {
                 Servers::One(client) => match client.connect(until.saturating_duration_since(Instant::now())).await {
-                    Ok(link) => doctor::examine(&*link, keys, &examination, deaf, inner.has_sentinels, until).await,
+                    Ok(link) => {
+                        doctor::examine(&*link, keys, &examination, deaf, inner.has_sentinels, replicas, until).await
+                    }
                     Err(failure) => doctor::examine_refusal(failure),
                 },
                 Servers::Cluster(_) => match ties.map(|ties| ties.map.clone()) {
-                    Ok(Some(map)) => doctor::examine_cluster(&map, keys, &examination, deaf, until).await,
+                    Ok(Some(map)) => doctor::examine_cluster(&map, keys, &examination, deaf, replicas, until).await,
                     Ok(None) => Ok(Vec::new()),
                     Err(failure) => Err(failure),
                 },

@@ -5,8 +5,8 @@
 //! primary that was given up sees no error. A link that leads elsewhere than what was found last is over.
 //!
 //! So an old primary is left by all who reach a sentinel that knows of the new one. Whoever reaches the old primary and no such
-//! sentinel stays with it, and then both may give the lease: only a primary that takes no writes without its replicas excludes
-//! that.
+//! sentinel stays with it, and then both may give the lease: only a primary that takes no writes without its replicas, or one
+//! whose replicas are all waited for, excludes that.
 
 mod answer;
 mod finder;

@@ -12,6 +12,7 @@ use super::connection::{Client, Failure, Heard, Link, Lookout, Reply, Request, S
 use super::failure::{calls_for_a_new_link, denied, is_unknown_script};
 use super::jobs;
 use super::keys::Keys;
+use super::replicas::{Confirmations, Needs};
 use crate::group::GroupName;
 use crate::store::{Announcer, Session as Asked};
 
@@ -49,8 +50,16 @@ pub(super) struct Call<'a> {
     pub(super) verbatim: bool,
 }
 
-/// What each command of a call was answered, or the server's error for it.
-pub(super) type Answered<T> = Vec<Result<T, String>>;
+/// What a reply becomes.
+pub(super) struct Reading<'a, T> {
+    /// What each command was answered, or the server's error for it.
+    pub(super) read: &'a (dyn Fn(Reply) -> Vec<Result<T, String>> + Sync),
+    /// Which answers are none before replicas have confirmed them.
+    pub(super) needs: Option<Needs<T>>,
+}
+
+/// What each command of a call was answered, or why it has no answer that counts.
+pub(super) type Answered<T> = Vec<Result<T, Failure>>;
 
 struct Shared {
     client: Arc<dyn Client>,
@@ -94,6 +103,7 @@ type Outcome = Result<Arc<Open>, Failure>;
 /// One connection for commands, and one that listens: both to the server that the address means now.
 struct Open {
     link: Box<dyn Link>,
+    confirmations: Confirmations,
     /// None if there is nothing to listen to. If the server does not permit it: what it said.
     subscription: Result<Option<Box<dyn Subscription>>, String>,
 }
@@ -148,6 +158,11 @@ impl Session {
             let moved = move || shared.upgrade().iter().for_each(|shared| shared.moved());
             self.0.client.watch(self.0.timeout, Box::new(moved))
         });
+        self.open_beside().await
+    }
+
+    /// The same for connections beside others, which nobody has to look after.
+    pub(super) async fn open_beside(&self) -> Result<(), Failure> {
         self.connections(Instant::now() + self.0.timeout).await.map(drop)
     }
 
@@ -172,22 +187,21 @@ impl Session {
     pub(super) async fn call<T>(
         &self,
         call: Call<'_>,
-        read: impl FnOnce(Reply) -> Answered<T>,
+        reading: &Reading<'_, T>,
         until: Instant,
     ) -> Result<Answered<T>, Failure> {
         let open = self.connections(until).await?;
         let mut watch = Watch { shared: &self.0, open: &open, trusted: false };
         let reply = call.on(&*open.link, until).await;
         let answers = match reply {
-            Ok(reply) => read(reply),
+            Ok(reply) => reading.answers(reply, &*open.link, &open.confirmations, until).await,
             Err(failure) => {
-                watch.trusted = matches!(&failure, Failure::Server(error) if !calls_for_a_new_link(error));
+                watch.trusted = leaves_the_link_alone(&failure);
                 return Err(failure);
             }
         };
         // What a command inside of the script was told is an answer of the script's.
-        let new_link = |answer: &Result<T, String>| matches!(answer, Err(error) if calls_for_a_new_link(error));
-        watch.trusted = !answers.iter().any(new_link);
+        watch.trusted = answers.iter().all(|answer| answer.as_ref().err().is_none_or(leaves_the_link_alone));
         if watch.trusted && self.0.failing.swap(false, Ordering::Relaxed) {
             // The server is back. Those who wait for their next attempt need not, and a release may have been missed.
             self.0.announcer.gap();
@@ -228,6 +242,33 @@ impl Session {
             self.0.failing.store(true, Ordering::Relaxed);
         }
         opened
+    }
+}
+
+impl<T> Reading<'_, T> {
+    /// The answers in a reply that came on this link.
+    pub(super) async fn answers(
+        &self,
+        reply: Reply,
+        link: &dyn Link,
+        confirmations: &Confirmations,
+        until: Instant,
+    ) -> Answered<T> {
+        let mut answers: Answered<T> =
+            (self.read)(reply).into_iter().map(|answer| answer.map_err(Failure::Server)).collect();
+        if let Some(needs) = self.needs {
+            needs.confirm(&mut answers, link, confirmations, until).await;
+        }
+        answers
+    }
+}
+
+/// The server has said it, and is the right one.
+fn leaves_the_link_alone(failure: &Failure) -> bool {
+    match failure {
+        Failure::Server(error) => !calls_for_a_new_link(error),
+        Failure::Unconfirmed { by, .. } => by.is_some(),
+        _ => false,
     }
 }
 
@@ -318,7 +359,7 @@ impl Shared {
             Ok(link)
         };
         let (link, subscription) = tokio::try_join!(link, self.subscribe(patience))?;
-        Ok(Open { link, subscription })
+        Ok(Open { link, confirmations: Confirmations::default(), subscription })
     }
 
     async fn subscribe(

@@ -49,6 +49,9 @@ pub fn tick_answers(reply: Reply, commands: usize) -> Vec<Result<TickAnswer, Str
 /// What a user must be allowed to on each node of a cluster, on top of what it is on a server.
 pub const CLUSTER_PERMISSIONS: &str = super::keys::CLUSTER_PERMISSIONS;
 
+/// What a user must be allowed to where replicas are waited for, on top.
+pub const REPLICA_PERMISSIONS: &str = super::replicas::PERMISSION;
+
 /// The keys of a job's record and of its history.
 #[must_use]
 pub fn job_keys(group: &GroupName, job: &JobName, prefix: &str) -> [String; 2] {

@@ -5,6 +5,7 @@ mod failures;
 mod links;
 mod locks;
 pub(crate) mod proxy;
+mod replicas;
 pub(crate) mod server;
 mod subscriptions;
 mod ticks;

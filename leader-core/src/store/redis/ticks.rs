@@ -29,6 +29,8 @@ impl RedisStore {
             key: &|command: &TickCommand| inner.keys.lease(&command.group),
             arguments: &|commands| script::arguments(commands, &inner.keys),
             read: script::answers,
+            // A claim that a failover loses counts as claimed all the same.
+            needs: None,
         };
         let answers = ties.ticks.batch(commands, &kind, timeout).await.map_err(fails)?;
         let of = |(answer, command): (Result<_, Failure>, &TickCommand)| {

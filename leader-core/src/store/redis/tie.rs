@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 use super::cluster::Nodes;
 use super::connection::{Failure, Reply};
 use super::failure::{Denied, denied};
-use super::session::{Answered, Call, Script, Session};
+use super::replicas::Needs;
+use super::session::{Answered, Call, Reading, Script, Session};
 use super::slot;
 
-/// How much of its time a batch leaves to the nodes of a cluster.
-const PART: f64 = 0.9;
+/// How much of its time a batch that becomes several calls leaves to each.
+pub(super) const PART: f64 = 0.9;
 
 pub(super) enum Tie {
     Server(Session),
@@ -29,7 +30,9 @@ pub(super) struct Kind<'a, C, T> {
     /// What follows the script in a call for these commands.
     pub(super) arguments: &'a (dyn Fn(&[C]) -> Vec<String> + Sync),
     /// The answers in a reply to so many commands.
-    pub(super) read: fn(Reply, usize) -> Answered<T>,
+    pub(super) read: fn(Reply, usize) -> Vec<Result<T, String>>,
+    /// Which answers are none before replicas have confirmed them.
+    pub(super) needs: Option<Needs<T>>,
 }
 
 impl Tie {
@@ -42,11 +45,9 @@ impl Tie {
         commands: &[C],
         kind: &Kind<'_, C, T>,
         timeout: Duration,
-    ) -> Result<Vec<Result<T, Failure>>, Failure> {
-        let server = |answer: Result<T, String>| answer.map_err(Failure::Server);
+    ) -> Result<Answered<T>, Failure> {
         if let Self::Server(_) = self {
-            let answers = self.together(commands, kind, Instant::now() + timeout).await?;
-            return Ok(answers.into_iter().map(server).collect());
+            return self.together(commands, kind, Instant::now() + timeout).await;
         }
         // What one node is silent about must not cost the others' answers, which are told with it.
         let until = Instant::now() + timeout.mul_f64(PART);
@@ -61,7 +62,7 @@ impl Tie {
             match outcome {
                 Ok(part) => {
                     for (index, answer) in members.iter().zip(part) {
-                        answers[*index] = Some(server(answer));
+                        answers[*index] = Some(answer);
                     }
                 }
                 Err(failure) => {
@@ -71,8 +72,7 @@ impl Tie {
                 }
             }
         }
-        let strange = || Err(Failure::Server("ERR the script gave another number of answers".to_owned()));
-        Ok(answers.into_iter().map(|answer| answer.unwrap_or_else(strange)).collect())
+        Ok(answers.into_iter().map(|answer| answer.unwrap_or_else(|| Err(strange()))).collect())
     }
 
     /// One call of a script on whoever has this key, and with it all others that the script touches.
@@ -80,12 +80,12 @@ impl Tie {
         &self,
         key: &[u8],
         call: Call<'_>,
-        read: &(dyn Fn(Reply) -> Answered<T> + Sync),
+        reading: &Reading<'_, T>,
         until: Instant,
     ) -> Result<Answered<T>, Failure> {
         match self {
-            Self::Server(session) => session.call(call, read, until).await,
-            Self::Cluster(nodes) => nodes.call(slot::of(key), call, read, until).await,
+            Self::Server(session) => session.call(call, reading, until).await,
+            Self::Cluster(nodes) => nodes.call(slot::of(key), call, reading, until).await,
         }
     }
 
@@ -122,7 +122,7 @@ impl Tie {
                 for command in commands {
                     match self.at_once(std::slice::from_ref(command), kind, until).await {
                         Ok(answer) => answers.extend(answer),
-                        Err(Failure::Server(error)) => answers.push(Err(error)),
+                        Err(Failure::Server(error)) => answers.push(Err(Failure::Server(error))),
                         Err(failure) => return Err(failure),
                     }
                 }
@@ -142,8 +142,14 @@ impl Tie {
         let arguments = || (kind.arguments)(commands).into_iter().map(String::into_bytes).collect();
         let call = Call { script: self.script(), arguments: &arguments, verbatim: false };
         let read = |reply| (kind.read)(reply, commands.len());
-        self.call((kind.key)(first).as_bytes(), call, &read, until).await
+        let reading = Reading { read: &read, needs: kind.needs };
+        self.call((kind.key)(first).as_bytes(), call, &reading, until).await
     }
+}
+
+/// There is no answer where one should be.
+pub(super) fn strange() -> Failure {
+    Failure::Server("ERR the script gave another number of answers".to_owned())
 }
 
 /// Which of the commands are in which slot, by their places.
@@ -179,8 +185,8 @@ mod tests {
 
     #[test]
     fn commands_of_one_slot_stay_together_and_in_order() {
-        let kind =
-            Kind { key: &String::clone, arguments: &|_| Vec::new(), read: |_, _| Vec::<Result<(), String>>::new() };
+        let read = |_, _| Vec::<Result<(), String>>::new();
+        let kind = Kind { key: &String::clone, arguments: &|_| Vec::new(), read, needs: None };
         let commands = ["{a}1", "b", "{a}2", "{b}", "a"].map(str::to_owned);
         let parts = by_slot(&commands, &kind);
         assert_eq!(parts.get(&slot::of(b"a")), Some(&vec![0, 2, 4]));

@@ -24,6 +24,8 @@ pub(super) enum Servers {
 /// One elector's.
 pub(super) struct Ties {
     pub(super) leases: Tie,
+    /// If replicas are waited for, which blocks a connection: for what is to wait for nobody's.
+    pub(super) aside: Option<Tie>,
     pub(super) locks: Tie,
     pub(super) ticks: Tie,
     pub(super) fences: Tie,
@@ -48,22 +50,26 @@ impl Ties {
         let script = |text: &Arc<str>| Arc::new(Script::new(Arc::clone(text)));
         let [leases, locks, ticks] = [&inner.script, &inner.lock_script, &ticks::TEXT.into()].map(script);
         let (announcer, timeout) = (asked.announcer.clone(), asked.timeout);
+        let aside = (inner.options.replicas > 0).then(|| Arc::clone(&leases));
         match &inner.servers {
             Servers::One(client) => {
                 let beside =
                     |script| Tie::Server(Session::beside(Arc::clone(client), script, announcer.clone(), timeout));
+                let aside = aside.map(beside);
                 let [locks, ticks, fences] = [locks, ticks, fences].map(beside);
                 let leases = Tie::Server(Session::new(Arc::clone(client), leases, &inner.keys, asked));
-                Self { leases, locks, ticks, fences, map: None }
+                Self { leases, aside, locks, ticks, fences, map: None }
             }
             Servers::Cluster(cluster) => {
                 let map = Arc::new(Map::new(Arc::clone(cluster), announcer.clone(), timeout));
                 let nodes = |script| Nodes::new(Arc::clone(&map), script, announcer.clone(), timeout);
-                let [locks, ticks, fences] = [locks, ticks, fences].map(|script| Tie::Cluster(nodes(script)));
+                let beside = |script| Tie::Cluster(nodes(script));
+                let aside = aside.map(beside);
+                let [locks, ticks, fences] = [locks, ticks, fences].map(beside);
                 let anywhere = Arc::new(FredClient::wherever(Arc::clone(&map) as _));
                 let listener = Session::new(anywhere, Arc::clone(&leases), &inner.keys, asked);
                 let leases = Tie::Cluster(nodes(leases).listening(listener));
-                Self { leases, locks, ticks, fences, map: Some(map) }
+                Self { leases, aside, locks, ticks, fences, map: Some(map) }
             }
         }
     }

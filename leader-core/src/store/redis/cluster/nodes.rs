@@ -8,10 +8,11 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
 use super::super::address::Server;
-use super::super::connection::{Client, Failure, Reply};
+use super::super::connection::{Client, Failure};
 use super::super::failure::{calls_for_a_new_link, code};
 use super::super::fred::FredClient;
-use super::super::session::{Answered, Call, Script, Session, left};
+use super::super::replicas::Confirmations;
+use super::super::session::{Answered, Call, Reading, Script, Session, left};
 use super::map::Map;
 use super::redirect::Redirect;
 use crate::store::Announcer;
@@ -21,9 +22,6 @@ const CALLS: usize = 256;
 
 /// Until the next attempt, while some keys of a slot have moved to another node and some have not.
 const MOMENT: Duration = Duration::from_millis(20);
-
-/// What reads a reply.
-pub(in super::super) type Read<'a, T> = &'a (dyn Fn(Reply) -> Answered<T> + Sync);
 
 pub(in super::super) struct Nodes {
     map: Arc<Map>,
@@ -67,13 +65,13 @@ impl Nodes {
         &self,
         slot: u16,
         call: Call<'_>,
-        read: Read<'_, T>,
+        reading: &Reading<'_, T>,
         until: Instant,
     ) -> Result<Answered<T>, Failure> {
         let mut server = self.map.owner(slot, until).await?;
         let mut moved = false;
         loop {
-            let mut outcome = self.at(&server, call, read, until).await;
+            let mut outcome = self.at(&server, call, reading, until).await;
             let redirect = outcome.as_ref().err().and_then(|failure| Redirect::of(failure, &server));
             match redirect {
                 Some(Redirect::Moved(to)) => {
@@ -83,7 +81,7 @@ impl Nodes {
                         continue;
                     }
                 }
-                Some(Redirect::Ask(to)) => outcome = self.asking(to, call, read, until).await,
+                Some(Redirect::Ask(to)) => outcome = self.asking(to, call, reading, until).await,
                 None => {}
             }
             match &outcome {
@@ -103,7 +101,7 @@ impl Nodes {
         &self,
         server: &Server,
         call: Call<'_>,
-        read: Read<'_, T>,
+        reading: &Reading<'_, T>,
         until: Instant,
     ) -> Result<Answered<T>, Failure> {
         let node = self.node(server);
@@ -113,16 +111,13 @@ impl Nodes {
         let mut attempt = Attempt { map: &self.map, server, answered: false };
         let outcome = tokio::select! {
             biased;
-            outcome = node.session.call(call, read, until) => outcome,
+            outcome = node.session.call(call, reading, until) => outcome,
             // It may stand still, and whoever waits for it could have asked its successor by now.
             () = self.map.replaced(server) => Err(Failure::Unreachable(format!("another node has taken the place of {server}"))),
         };
         attempt.answered = match &outcome {
-            Ok(answers) => !answers.iter().any(|answer| answer.as_ref().is_err_and(|error| is_of_the_node(error))),
-            Err(Failure::Server(error)) => !is_of_the_node(error),
-            // Nothing that a map of the cluster could say.
-            Err(Failure::Impossible { .. }) => true,
-            Err(_) => false,
+            Ok(answers) => answers.iter().all(|answer| answer.as_ref().err().is_none_or(is_an_answer)),
+            Err(failure) => is_an_answer(failure),
         };
         outcome
     }
@@ -133,11 +128,12 @@ impl Nodes {
         &self,
         server: Server,
         call: Call<'_>,
-        read: Read<'_, T>,
+        reading: &Reading<'_, T>,
         until: Instant,
     ) -> Result<Answered<T>, Failure> {
         let link = FredClient::new(self.map.address(server)).connect(left(until)?).await?;
-        Ok(read(call.asking(&*link, until).await?))
+        let reply = call.asking(&*link, until).await?;
+        Ok(reading.answers(reply, &*link, &Confirmations::default(), until).await)
     }
 
     fn node(&self, server: &Server) -> Arc<Node> {
@@ -170,6 +166,17 @@ impl Drop for Attempt<'_> {
         } else {
             self.map.suspect(self.server);
         }
+    }
+}
+
+/// There is no reason to doubt the map of the cluster.
+fn is_an_answer(failure: &Failure) -> bool {
+    match failure {
+        Failure::Server(error) => !is_of_the_node(error),
+        // A node that its replicas do not follow any more may have been replaced.
+        Failure::Unconfirmed { .. } | Failure::Unreachable(_) | Failure::TimedOut => false,
+        // Nothing that a map could say.
+        Failure::Impossible { .. } => true,
     }
 }
 

@@ -22,6 +22,7 @@ pub(in super::super) async fn examine_cluster(
     keys: &Keys,
     examination: &Examination,
     deaf: Option<&str>,
+    replicas: u8,
     until: Instant,
 ) -> Result<Vec<Finding>, Failure> {
     let slots = map.asked_anew(until).await?;
@@ -34,7 +35,8 @@ pub(in super::super) async fn examine_cluster(
             of_node.groups.insert(group.clone(), functions.clone());
         }
     }
-    let examined = all(nodes.values().map(|(server, of_node)| examine_node(map, server, keys, of_node, until))).await;
+    let examined =
+        all(nodes.values().map(|(server, of_node)| examine_node(map, server, keys, of_node, replicas, until))).await;
     found.extend(examined.into_iter().flatten());
     // That is of the elector, not of a node: it listens on one of them.
     if let Some(error) = deaf {
@@ -50,12 +52,15 @@ async fn examine_node(
     server: &Server,
     keys: &Keys,
     examination: &Examination,
+    replicas: u8,
     until: Instant,
 ) -> Vec<Finding> {
     let connected = FredClient::new(map.address(server.clone())).connect(left(until)).await;
     let found = match connected {
         Ok(link) => {
-            Look { link: &*link, keys, sentinels: false, until, as_node: true }.examine(examination, None).await
+            Look { link: &*link, keys, sentinels: false, replicas, until, as_node: true }
+                .examine(examination, None)
+                .await
         }
         Err(failure) => examine_refusal(failure),
     };

@@ -49,6 +49,12 @@ impl<'a> Info<'a> {
         Some((parts.next()?.ok()?, parts.next()?.ok()?))
     }
 
+    /// Those that have a copy of its data and follow it: others confirm nothing.
+    fn replicas_in_step(&self) -> usize {
+        let is_in_step = |line: &&str| line.starts_with("slave") && line.contains("state=online");
+        self.text.lines().filter(is_in_step).count()
+    }
+
     /// Its memory has a limit, and what happens there.
     fn is_evicting(&self) -> Option<&'a str> {
         self.get("maxmemory_policy").filter(|policy| *policy != "noeviction")
@@ -56,13 +62,14 @@ impl<'a> Info<'a> {
 }
 
 /// `info`: nothing if it is not permitted. `refusal`: what the server says to who would set a key.
-pub(super) fn judge(info: Option<&Info<'_>>, refusal: Option<&str>) -> Vec<Finding> {
+/// `replicas`: so many have to confirm.
+pub(super) fn judge(info: Option<&Info<'_>>, refusal: Option<&str>, replicas: u8) -> Vec<Finding> {
     let refused = refusal.and_then(|error| refused(error, info));
     let Some(info) = info else { return refused.into_iter().collect() };
     let of_the_server = [too_old(info), nameless(info), of_a_cluster(info), loading(info), replica(info)];
     let full = refusal.is_some_and(|error| code(error) == "OOM");
-    let of_its_state =
-        [refused, evicting(info), nearly_full(info).filter(|_| !full), not_waited_for(info), alone(info)];
+    let replicated = if replicas == 0 { not_waited_for(info) } else { waited_for(info, replicas.into()) };
+    let of_its_state = [refused, evicting(info), nearly_full(info).filter(|_| !full), replicated, alone(info)];
     of_the_server.into_iter().chain(of_its_state).flatten().collect()
 }
 
@@ -199,8 +206,35 @@ fn not_waited_for(info: &Info<'_>) -> Option<Finding> {
             "the server has replicas, and it confirms leases that have not reached them",
             "if it is cut off from them together with a leader, and one of them takes its place, the old leader goes on \
              beside a new one for as long as that lasts",
-            "on Redis 7 or newer set min-replicas-to-write, and min-replicas-max-lag to less than the ttl; where a late \
-             write would do harm, compare the term as a fencing token",
+            "wait for all of them (Config::replicas); or on Redis 7 or newer set min-replicas-to-write, and min-replicas-max-lag \
+             to less than the ttl; where a late write would do harm, compare the term as a fencing token",
+        )
+    })
+}
+
+/// So many have to confirm: too many or too few for those that there are?
+fn waited_for(info: &Info<'_>, needed: usize) -> Option<Finding> {
+    if info.get("role") != Some("master") {
+        return None;
+    }
+    let connected = info.replicas_in_step();
+    if connected < needed {
+        return Some(Finding::error(
+            format!("the server has {connected} replicas in step, and {needed} have to confirm each lease and lock"),
+            "nobody leads, and no lock is taken, until there are so many",
+            "start replicas, and see that they follow this server (REPLICAOF; its log says why they do not); or lower \
+             Config::replicas (LEADER_REPLICAS)",
+        ));
+    }
+    // A node that is cut off from most of its cluster stops by itself.
+    (connected > needed && !info.as_node).then(|| {
+        Finding::warning(
+            format!("{needed} of the server's {connected} replicas have to confirm each lease and lock"),
+            format!(
+                "if another one takes its place while {needed} still follow this server, its leaders go on beside new ones for as \
+                 long as they do; one that is waited for confirms nothing to it any more from then on"
+            ),
+            format!("if that must not be: Config::replicas({connected}); then nobody leads while one of them is missing"),
         )
     })
 }
@@ -233,7 +267,7 @@ mod tests {
             assert!(info.contains(from), "{from}");
             info = info.replace(from, to);
         }
-        judge(Some(&Info::new(&info)), refusal)
+        judge(Some(&Info::new(&info)), refusal, 0)
     }
 
     fn one(changes: &[(&str, &str)], refusal: Option<&str>) -> (Severity, String) {
@@ -253,8 +287,8 @@ mod tests {
     fn a_healthy_server_is_nothing_to_find() {
         assert_eq!(of(&[], None), []);
         // One that tells nothing of itself is not even known to be there.
-        assert_eq!(judge(Some(&Info::new("")), None).len(), 1);
-        assert_eq!(judge(None, None), []);
+        assert_eq!(judge(Some(&Info::new("")), None, 0).len(), 1);
+        assert_eq!(judge(None, None, 0), []);
     }
 
     #[test]
@@ -290,7 +324,7 @@ mod tests {
         ] {
             let (severity, text) = one(&[], Some(error));
             assert!(severity == Severity::Error && text.contains(part), "{text}");
-            assert_eq!(judge(None, Some(error)).len(), 1, "also where INFO is not permitted");
+            assert_eq!(judge(None, Some(error), 0).len(), 1, "also where INFO is not permitted");
         }
         assert_eq!(of(&[], Some("ERR something else")), []);
     }
@@ -312,6 +346,35 @@ mod tests {
         let minds = ("connected_slaves:0", "connected_slaves:2\r\nmin_slaves_good_slaves:2");
         assert_eq!(of(&[minds], None), []);
         assert_eq!(of(&[minds, ("redis_version:7.0.15", "redis_version:6.2.5")], None).len(), 1);
+    }
+
+    #[test]
+    fn replicas_that_are_waited_for_have_to_be_there_and_had_better_be_all() {
+        let line = |number: usize, state: &str| {
+            format!("slave{number}:ip=10.0.0.{number},port=6379,state={state},offset=7,lag=0\r\n")
+        };
+        let of = |states: &[&str], needed: u8, as_node: bool| {
+            let lines: String = states.iter().enumerate().map(|(number, state)| line(number, state)).collect();
+            let info =
+                HEALTHY.replace("connected_slaves:0\r\n", &format!("connected_slaves:{}\r\n{lines}", states.len()));
+            let info = if as_node { Info::of_node(&info) } else { Info::new(&info) };
+            let found = judge(Some(&info), None, needed);
+            assert!(found.len() <= 1, "{states:?} {needed}: {found:?}");
+            found.first().map(|finding| (finding.severity, finding.to_string()))
+        };
+        for (states, needed) in [(&["online", "online"][..], 2), (&["online"], 1), (&["online", "wait_bgsave"], 1)] {
+            assert_eq!(of(states, needed, false), None, "{states:?}");
+        }
+        for states in [&["online"][..], &["online", "send_bulk"]] {
+            let (severity, text) = of(states, 2, false).unwrap();
+            assert!(severity == Severity::Error && text.contains("1 replicas in step, and 2 have to"), "{text}");
+            assert!(text.contains("nobody leads") && text.contains("lower Config::replicas"), "{text}");
+            assert_eq!(of(states, 2, true).unwrap().0, Severity::Error);
+        }
+        let (severity, text) = of(&["online", "online"], 1, false).unwrap();
+        assert!(severity == Severity::Warning && text.contains("1 of the server's 2 replicas"), "{text}");
+        assert!(text.contains("Config::replicas(2)"), "{text}");
+        assert_eq!(of(&["online", "online"], 1, true), None);
     }
 
     #[test]

@@ -59,7 +59,8 @@ pub(super) fn read(from: &Server, place: Result<Reply, Failure>, rest: Result<Re
 pub(super) fn failed(from: &Server, failure: Failure) -> Told {
     match failure {
         Failure::Unreachable(cause) => Told::Nothing(cause),
-        Failure::TimedOut => Told::Nothing(format!("{from} did not answer in time")),
+        // A question is nothing to confirm.
+        Failure::TimedOut | Failure::Unconfirmed { .. } => Told::Nothing(format!("{from} did not answer in time")),
         Failure::Impossible { cause, advice } => Told::Refused { cause, advice },
         Failure::Server(error) => match advice(&error) {
             Some(advice) => {
