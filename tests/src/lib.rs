@@ -3,6 +3,8 @@
 #[cfg(target_os = "linux")]
 pub mod chaos;
 #[cfg(target_os = "linux")]
+pub mod command;
+#[cfg(target_os = "linux")]
 pub mod cost;
 #[cfg(target_os = "linux")]
 pub mod cron_chaos;

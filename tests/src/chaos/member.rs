@@ -5,7 +5,6 @@
 //! is not accused of what no lock can prevent. A body that begins notes the time itself, later than all that let it.
 
 use std::future::Future;
-use std::io::BufRead;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,9 +17,10 @@ use leader_core::testing::election::KnownBad;
 use leader_core::{Config, Elector, LockError};
 use serde::{Deserialize, Serialize};
 
-use super::log::{How, Line, Log, nanos, now_ns, watch_stalls};
+use super::log::{How, Line, Log, nanos, now_ns};
 use super::once;
 use super::settings::Bad;
+use crate::command::member;
 use crate::sim::rng::Rng;
 
 /// How long one waits who must get the lock: far longer than it takes.
@@ -75,26 +75,18 @@ pub enum Work {
 /// # Errors
 /// Says why it cannot run.
 pub fn run(options: &str) -> Result<(), Box<dyn std::error::Error>> {
-    let options: Options = serde_json::from_str(options)?;
-    // A parent that is killed closes our input, but a process that is stopped would not read that.
-    #[cfg(target_os = "linux")]
-    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+    let options: Options = member::options(options)?;
     tracing_subscriber::fmt().with_max_level(tracing::Level::INFO).with_ansi(false).init();
     let log = Log::open(&options.log)?;
-    let stalls = log.clone();
-    watch_stalls(move |stall| {
-        stall.into_iter().for_each(|(from_ns, to_ns)| stalls.add(&Line::Stalled { from_ns, to_ns }));
-        true
-    });
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build()?;
+    member::note_stalls(&log);
     let finishing = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&finishing);
-    std::thread::Builder::new().name("input".to_owned()).spawn(move || {
-        // Whatever it says.
-        let _ = std::io::stdin().lock().read_line(&mut String::new());
-        told.store(true, Ordering::SeqCst);
-    })?;
-    runtime.block_on(async {
+    let (told, mut orders) = (Arc::clone(&finishing), member::orders()?);
+    member::runtime()?.block_on(async {
+        tokio::spawn(async move {
+            // Whatever it says.
+            let _ = orders.recv().await;
+            told.store(true, Ordering::SeqCst);
+        });
         let elector = start(&options).await?;
         log.add(&Line::Started { at_ns: now_ns() });
         match options.work.clone() {

@@ -1,7 +1,6 @@
 //! One process of a chaos of jobs: an elector and a scheduler, whose bodies write down when they begin and end.
 
 use std::fmt;
-use std::io::BufRead as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +10,7 @@ use leader_core::{Config, Elector, Event, Role};
 use leader_cron::{Job, Scheduler, Tick};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tracing::field::{Field, Visit};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, SubscriberExt as _};
@@ -19,12 +18,11 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use super::jobs::{Facts, GROUP, Jobs};
 use super::line::Line;
-use crate::chaos::log::{Log, now_ns, watch_stalls};
+use crate::chaos::log::{Log, now_ns};
+use crate::command::member;
 
-/// What a member is told on its standard input, a line each: to give leadership up.
+/// What a member is told besides [`FINISH`](crate::command::member::FINISH): to give leadership up.
 pub const STEP_DOWN: &str = "step down";
-/// To end as a process should.
-pub const FINISH: &str = "finish";
 /// How long bodies have to end.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -54,27 +52,18 @@ pub struct Options {
 /// # Errors
 /// Says why it cannot run.
 pub fn run(options: &str) -> Result<(), Box<dyn std::error::Error>> {
-    let options: Options = serde_json::from_str(options)?;
-    // A parent that is killed closes our input, but a process that is stopped would not read that.
-    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+    let options: Options = member::options(options)?;
     let log = Log::open(&options.log)?;
+    listen(&log);
+    member::note_stalls(&log);
+    member::runtime()?.block_on(take_part(options, log, member::orders()?))
+}
+
+/// Prints what is logged, and writes down what it tells of ticks.
+pub(crate) fn listen(log: &Log) {
     let printed = tracing_subscriber::fmt::layer().with_ansi(false);
     let level = tracing_subscriber::filter::LevelFilter::INFO;
     tracing_subscriber::registry().with(printed).with(Listener(log.clone())).with(level).init();
-    let stalls = log.clone();
-    watch_stalls(move |stall| {
-        stall.into_iter().for_each(|(from_ns, to_ns)| stalls.add(&Line::Stalled { from_ns, to_ns }));
-        true
-    });
-    let (told, orders) = unbounded_channel();
-    std::thread::Builder::new().name("input".to_owned()).spawn(move || {
-        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
-            // It ends only with the process.
-            let _ = told.send(line);
-        }
-    })?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build()?;
-    runtime.block_on(take_part(options, log, orders))
 }
 
 async fn take_part(

@@ -13,6 +13,7 @@
 
 mod bodies;
 mod clocks;
+mod figures;
 mod overlaps;
 mod ticks;
 
@@ -22,9 +23,8 @@ mod tests;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::Serialize;
-
 use self::bodies::bodies;
+pub use self::figures::{Counts, Figures};
 use super::jobs::Facts;
 use super::line::Line;
 use super::witness::Known;
@@ -93,54 +93,6 @@ pub struct Bounds {
     pub ledger: bool,
     /// So often was the store restarted.
     pub restarts: u64,
-}
-
-/// What became of the ticks of one kind of jobs, or of all.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
-    /// Ticks that were expected.
-    pub expected: u64,
-    /// Those that were begun.
-    pub ran: u64,
-    /// Those that were not, with no excuse.
-    pub lost: u64,
-    /// Bodies that began for a tick that had been begun, and were no further attempt at it.
-    pub doubled: u64,
-    /// Bodies that began before their tick was due.
-    pub early: u64,
-    /// Bodies that began while another one of the job was on.
-    pub overlapping: u64,
-    /// Ticks that were claimed by a process that was killed before the body's first line.
-    pub died: u64,
-    /// Ticks that the store may have forgotten, and a process said so.
-    pub forgotten: u64,
-    /// Ticks that a newer one was run in place of, as the job says.
-    pub passed: u64,
-    /// Bodies that were a further attempt.
-    pub repeated: u64,
-    /// Bodies that were cut.
-    pub cut: u64,
-    /// Ticks whose every attempt died, until they were given up.
-    pub given_up: u64,
-    /// From a tick to the first body of it, in milliseconds of this host's clock, at the most.
-    pub latest_ms: i64,
-}
-
-/// The figures of a chaos.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct Figures {
-    /// Of all jobs.
-    pub all: Counts,
-    /// By their kind.
-    pub kinds: BTreeMap<&'static str, Counts>,
-    /// Bodies that began.
-    pub bodies: u64,
-    /// How often another process led than before.
-    pub leader_changes: u64,
-    /// How often somebody became leader.
-    pub terms: u64,
-    /// Overlaps that came of a process that stood still.
-    pub after_halts: u64,
 }
 
 /// Something that must not be.
@@ -262,22 +214,4 @@ fn leaders(evidence: &Evidence, figures: &mut Figures) {
     all.dedup_by_key(|(term, ..)| *term);
     figures.terms = all.len() as u64;
     figures.leader_changes = all.windows(2).filter(|pair| pair[0].2 != pair[1].2).count() as u64;
-}
-
-impl Counts {
-    fn add(&mut self, other: &Self) {
-        self.expected += other.expected;
-        self.ran += other.ran;
-        self.lost += other.lost;
-        self.doubled += other.doubled;
-        self.early += other.early;
-        self.overlapping += other.overlapping;
-        self.died += other.died;
-        self.forgotten += other.forgotten;
-        self.passed += other.passed;
-        self.repeated += other.repeated;
-        self.cut += other.cut;
-        self.given_up += other.given_up;
-        self.latest_ms = self.latest_ms.max(other.latest_ms);
-    }
 }
