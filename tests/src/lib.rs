@@ -22,6 +22,8 @@ pub mod process;
 pub mod redis;
 pub mod script;
 pub mod sim;
+#[cfg(target_os = "linux")]
+pub mod soak;
 pub mod ticks;
 
 /// The programs in the README are compiled.

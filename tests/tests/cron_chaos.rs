@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use leader_tests::chaos::Place;
 use leader_tests::chaos::crew::Crew;
-use leader_tests::cron_chaos::jobs::Jobs;
 use leader_tests::command::member::FINISH;
 use leader_tests::command::seed;
+use leader_tests::cron_chaos::jobs::Jobs;
 use leader_tests::cron_chaos::member::Options;
 use leader_tests::cron_chaos::{Line, Settings, run};
 use leader_tests::process::eventually;

@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use leader_core::Config;
+
 use super::Report;
 use super::jobs::{Facts, Jobs};
 use super::judge::{Bounds, Evidence, Shift, Trouble, Violation, What, judge};
@@ -19,8 +21,8 @@ use super::witness::{Known, Witness};
 use crate::chaos::crew::{Between, Crew};
 use crate::chaos::ground::Ground;
 use crate::chaos::log::{Tail, now_ns, watch_stalls};
-use crate::command::member::FINISH;
 use crate::command::Agenda;
+use crate::command::member::FINISH;
 use crate::process::Wall;
 
 /// Between two looks at what does not tell when it changes.
@@ -203,7 +205,7 @@ impl<'a> Course<'a> {
         })?;
         if !self.settings.without_ledger {
             let watched: Vec<_> = self.jobs.iter().filter(|job| !job.kind.has_no_excuse()).cloned().collect();
-            self.witness = Some(Witness::of(self.ground.plain_url(), &watched));
+            self.witness = Some(Witness::of(Config::new(self.ground.plain_url()), &watched));
         }
         Ok(())
     }
@@ -444,18 +446,21 @@ impl<'a> Course<'a> {
             deaths: self.deaths,
             shifts: self.shifts,
             troubles,
+            losses: Vec::new(),
             known,
             bounds: Bounds {
                 expected,
                 own_clocks: !self.settings.place.is_redis(),
                 ledger: !self.settings.without_ledger,
                 restarts,
+                news_ns: 0,
             },
         };
         let (figures, mut violations) = judge(&evidence);
         violations.extend(self.bad_ends);
         let logs = self.settings.logs.is_some().then_some(self.folder);
-        let (seed, seconds, processes) = (self.settings.seed, self.settings.time().as_secs_f64(), evidence.members.len());
+        let (seed, seconds, processes) =
+            (self.settings.seed, self.settings.time().as_secs_f64(), evidence.members.len());
         Ok(Report { seed, seconds, processes, faults: self.struck, figures, violations, logs })
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use leader_core::{Config, Elector, Event, Role};
-use leader_cron::{Job, Scheduler, Tick};
+use leader_cron::{CronError, Job, Running, Scheduler, Tick};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -83,12 +83,7 @@ async fn take_part(
             }
         }
     });
-    let bodies = Arc::new(Bodies { log: log.clone(), instance: options.label.clone(), runs: AtomicU64::new(0) });
-    let jobs = options.jobs.list().into_iter().enumerate();
-    let jobs = jobs.map(|(index, facts)| {
-        if options.without_ledger { bodies.ungated(index, facts, &elector) } else { bodies.job(index, facts) }
-    });
-    let running = jobs.fold(Scheduler::new(&elector), Scheduler::job).start()?;
+    let running = schedule(&elector, &options.label, &log, &options.jobs, options.without_ledger)?;
     log.add(&Line::Started { at_ns: now_ns(), own_us: own_us() });
     while let Some(order) = orders.recv().await {
         match order.as_str() {
@@ -110,6 +105,24 @@ async fn take_part(
     }
     drop(running);
     Ok(())
+}
+
+/// Begins the jobs, whose bodies write to the log.
+pub(crate) fn schedule(
+    elector: &Elector,
+    instance: &str,
+    log: &Log,
+    jobs: &Jobs,
+    without_ledger: bool,
+) -> Result<Running, CronError> {
+    let bodies = Arc::new(Bodies { log: log.clone(), instance: instance.to_owned(), runs: AtomicU64::new(0) });
+    let jobs = jobs.list().into_iter().enumerate();
+    let jobs = jobs.map(
+        |(index, facts)| {
+            if without_ledger { bodies.ungated(index, facts, elector) } else { bodies.job(index, facts) }
+        },
+    );
+    jobs.fold(Scheduler::new(elector), Scheduler::job).start()
 }
 
 /// What this host's wall clock shows, in microseconds since 1970; read past the C library, whose clock may be a fake.
@@ -134,12 +147,12 @@ struct Bodies {
 impl Bodies {
     /// The job as it should be.
     fn job(self: &Arc<Self>, index: usize, facts: Facts) -> Job {
-        let (bodies, kind, name) = (Arc::clone(self), facts.kind, facts.name.clone());
+        let (bodies, kind, name, group) = (Arc::clone(self), facts.kind, facts.name.clone(), facts.group.clone());
         let work = move |tick: Tick| {
             let term = tick.lease().map_or(0, |lease| lease.term().get());
             Arc::clone(&bodies).run(index, facts.clone(), tick, term)
         };
-        let job = Job::new(name, kind.schedule, work).group(GROUP);
+        let job = Job::new(name, kind.schedule, work).group(&group);
         job.missed(kind.missed).delivery(kind.delivery).overlap(kind.overlap)
     }
 
@@ -148,10 +161,11 @@ impl Bodies {
         let (bodies, elector, kind, name) = (Arc::clone(self), elector.clone(), facts.kind, facts.name.clone());
         let work = move |tick: Tick| {
             let (bodies, elector, facts) = (Arc::clone(&bodies), elector.clone(), facts.clone());
+            let group = facts.group.clone();
             async move {
                 let body = |lease: leader_core::Lease| bodies.run(index, facts, tick, lease.term().get());
                 // A follower leaves it to the leader.
-                let _ = elector.run_if_leader(GROUP, body).await;
+                let _ = elector.run_if_leader(&group, body).await;
             }
         };
         Job::new(name, kind.schedule, work)

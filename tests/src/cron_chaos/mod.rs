@@ -19,7 +19,7 @@ pub mod judge;
 mod line;
 pub mod member;
 pub mod plan;
-mod progress;
+pub(crate) mod progress;
 pub mod settings;
 mod witness;
 

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 pub use attempts::{Attempt, Body, attempts};
 pub use bodies::overlaps;
+pub(crate) use bodies::{overlap, overlapping, token_faults};
 pub use figures::Figures;
 
 use super::crew::Between;
@@ -152,7 +153,7 @@ pub fn check(evidence: &Evidence) -> (Figures, Vec<Violation>) {
     figures.steps = lines().filter(|line| matches!(line, Line::Step { .. })).count();
     for attempts in attempts(&evidence.members).values() {
         count(evidence, attempts, &mut figures);
-        let (overlaps, bad_tokens) = (overlaps(attempts), bodies::token_faults(attempts));
+        let (overlaps, bad_tokens) = (overlaps(attempts), token_faults(attempts));
         figures.overlaps += overlaps.len();
         figures.bad_tokens += bad_tokens.len();
         found.extend(overlaps);

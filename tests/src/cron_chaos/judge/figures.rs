@@ -51,6 +51,8 @@ pub struct Figures {
     pub terms: u64,
     /// Overlaps that came of a process that stood still.
     pub after_halts: u64,
+    /// Overlaps of runs of which the store has forgotten the first.
+    pub joined: u64,
 }
 
 impl Counts {
@@ -71,9 +73,22 @@ impl Counts {
     }
 }
 
+impl Figures {
+    /// Adds those of another time; who led is not among them.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.all.add(&other.all);
+        for (kind, counts) in &other.kinds {
+            self.kinds.entry(kind).or_default().add(counts);
+        }
+        self.bodies += other.bodies;
+        self.after_halts += other.after_halts;
+        self.joined += other.joined;
+    }
+}
+
 impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { all, kinds, bodies, leader_changes, terms, after_halts } = self;
+        let Self { all, kinds, bodies, leader_changes, terms, after_halts, joined } = self;
         writeln!(f, "leader changes   {leader_changes}, in {terms} terms")?;
         writeln!(f, "bodies           {bodies}; {} repeated, {} cut", all.repeated, all.cut)?;
         let Counts { expected, ran, lost, doubled, early, overlapping, .. } = all;
@@ -81,7 +96,10 @@ impl fmt::Display for Figures {
         writeln!(f, "lost             {lost}")?;
         writeln!(f, "doubled          {doubled}")?;
         writeln!(f, "early            {early}")?;
-        writeln!(f, "overlapping      {overlapping}, and {after_halts} after a process had stood still")?;
+        writeln!(
+            f,
+            "overlapping      {overlapping}, and {after_halts} after a process had stood still, {joined} after the store had forgotten"
+        )?;
         let Counts { died, forgotten, passed, given_up, latest_ms, .. } = all;
         writeln!(
             f,
