@@ -3,6 +3,8 @@
 #[cfg(target_os = "linux")]
 pub mod chaos;
 #[cfg(target_os = "linux")]
+pub mod command;
+#[cfg(target_os = "linux")]
 pub mod cost;
 #[cfg(target_os = "linux")]
 pub mod cron_chaos;
@@ -22,6 +24,8 @@ pub mod process;
 pub mod redis;
 pub mod script;
 pub mod sim;
+#[cfg(target_os = "linux")]
+pub mod soak;
 pub mod ticks;
 
 /// The programs in the README are compiled.

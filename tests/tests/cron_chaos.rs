@@ -7,20 +7,15 @@ use std::time::Duration;
 
 use leader_tests::chaos::Place;
 use leader_tests::chaos::crew::Crew;
+use leader_tests::command::member::FINISH;
+use leader_tests::command::seed;
 use leader_tests::cron_chaos::jobs::Jobs;
-use leader_tests::cron_chaos::member::{FINISH, Options};
+use leader_tests::cron_chaos::member::Options;
 use leader_tests::cron_chaos::{Line, Settings, run};
 use leader_tests::process::eventually;
 use leader_tests::redis::RedisServer;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cron-chaos");
-
-/// Chooses another course with each run, unless one is named.
-fn seed() -> u64 {
-    std::env::var("LEADER_TEST_SEED")
-        .ok()
-        .map_or_else(|| fastrand::u64(..1 << 32), |seed| seed.parse().expect("a number"))
-}
 
 /// Fewer ticks each second than `cron-chaos` makes: other tests run beside it, and nothing is optimized for speed.
 fn settings(place: Place, seconds: u64) -> Settings {

@@ -1,5 +1,5 @@
 //! Cron jobs under everything that can go wrong; see `--help`.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command's output")]
+#![allow(clippy::print_stderr, reason = "a command's output")]
 
 use std::process::ExitCode;
 
@@ -16,51 +16,20 @@ fn main() -> ExitCode {
 
 #[cfg(target_os = "linux")]
 mod chaos {
+    use std::path::Path;
     use std::process::ExitCode;
 
+    use leader_tests::command::{NO_REDIS, Program, show};
     use leader_tests::cron_chaos::cli::{Arguments, HELP, parse};
-    use leader_tests::cron_chaos::{Report, member, run};
+    use leader_tests::cron_chaos::{member, run};
 
     pub(crate) fn main() -> ExitCode {
-        let mut arguments = std::env::args().skip(1).peekable();
-        if arguments.next_if(|first| first == "member").is_some() {
-            return match member::run(&arguments.next().unwrap_or_default()) {
-                Ok(()) => ExitCode::SUCCESS,
-                Err(error) => {
-                    eprintln!("{error}");
-                    ExitCode::FAILURE
-                }
-            };
-        }
-        let arguments = match parse(arguments) {
-            Ok(Some(arguments)) => arguments,
-            Ok(None) => {
-                println!("{HELP}");
-                return ExitCode::SUCCESS;
-            }
-            Err(error) => {
-                eprintln!("cron-chaos: {error}; see --help");
-                return ExitCode::from(2);
-            }
-        };
-        match chaos(&arguments) {
-            Ok(report) if report.is_clean() => ExitCode::SUCCESS,
-            Ok(_) => ExitCode::FAILURE,
-            Err(error) => {
-                eprintln!("cron-chaos: {error}");
-                ExitCode::from(3)
-            }
-        }
+        Program { name: "cron-chaos", help: HELP, member: member::run, parse, run: chaos }.main()
     }
 
-    fn chaos(arguments: &Arguments) -> Result<Report, String> {
-        let program = std::env::current_exe().map_err(|error| error.to_string())?;
-        let report = run(&arguments.settings, &program)?.ok_or("no redis-server is installed")?;
-        if arguments.json {
-            println!("{:#}", serde_json::to_value(&report).map_err(|error| error.to_string())?);
-        } else {
-            println!("{report}");
-        }
-        Ok(report)
+    fn chaos(Arguments { settings, json }: &Arguments, program: &Path) -> Result<bool, String> {
+        let report = run(settings, program)?.ok_or(NO_REDIS)?;
+        show(&report, *json)?;
+        Ok(report.is_clean())
     }
 }

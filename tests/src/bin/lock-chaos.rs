@@ -22,55 +22,18 @@ mod chaos {
 
     use leader_tests::chaos::cli::{Arguments, HELP, parse};
     use leader_tests::chaos::{Settings, member, run, run_once};
+    use leader_tests::command::{NO_REDIS, Program, show};
 
     pub(crate) fn main() -> ExitCode {
-        let mut arguments = std::env::args().skip(1).peekable();
-        if arguments.next_if(|first| first == "member").is_some() {
-            return match member::run(&arguments.next().unwrap_or_default()) {
-                Ok(()) => ExitCode::SUCCESS,
-                Err(error) => {
-                    eprintln!("{error}");
-                    ExitCode::FAILURE
-                }
-            };
-        }
-        let arguments = match parse(arguments) {
-            Ok(Some(arguments)) => arguments,
-            Ok(None) => {
-                println!("{HELP}");
-                return ExitCode::SUCCESS;
-            }
-            Err(error) => {
-                eprintln!("lock-chaos: {error}; see --help");
-                return ExitCode::from(2);
-            }
-        };
-        let done = std::env::current_exe().map_err(|error| error.to_string()).and_then(|program| {
-            let Arguments { settings, once, json } = &arguments;
-            match once {
-                None => locks(settings, *json, &program),
-                Some(instances) => once_again(settings, *instances, *json, &program),
-            }
-        });
-        match done {
-            Ok(true) => ExitCode::SUCCESS,
-            Ok(false) => ExitCode::FAILURE,
-            Err(error) => {
-                eprintln!("lock-chaos: {error}");
-                ExitCode::from(3)
-            }
-        }
+        Program { name: "lock-chaos", help: HELP, member: member::run, parse, run: chaos }.main()
     }
 
-    const NO_REDIS: &str = "no redis-server is installed";
-
-    fn locks(settings: &Settings, json: bool, program: &Path) -> Result<bool, String> {
-        let report = run(settings, program)?.ok_or(NO_REDIS)?;
-        if json {
-            println!("{:#}", serde_json::to_value(&report).map_err(|error| error.to_string())?);
-        } else {
-            println!("{report}");
+    fn chaos(Arguments { settings, once, json }: &Arguments, program: &Path) -> Result<bool, String> {
+        if let Some(instances) = once {
+            return once_again(settings, *instances, *json, program);
         }
+        let report = run(settings, program)?.ok_or(NO_REDIS)?;
+        show(&report, *json)?;
         Ok(report.is_clean())
     }
 
@@ -81,6 +44,7 @@ mod chaos {
         loop {
             let report = run_once(&settings, instances, program)?.ok_or(NO_REDIS)?;
             if json {
+                // A line each.
                 println!("{}", serde_json::to_value(&report).map_err(|error| error.to_string())?);
             } else {
                 println!("{report}");

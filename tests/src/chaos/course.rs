@@ -7,14 +7,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::Report;
 use super::check::{Bounds, Evidence, Trouble, Violation, check};
 use super::crew::{Between, Crew};
 use super::ground::Ground;
 use super::log::{Line, nanos, now_ns, read_last, watch_stalls};
 use super::member::{Options, PATIENT, Work};
-use super::plan::{Fault, KINDS, Planned, has_one_task, plan};
-use super::report::Report;
+use super::plan::{Fault, Planned, has_one_task, plan};
 use super::settings::Settings;
+use crate::command::Agenda;
 
 /// Between two looks at what does not tell when it changes.
 const LOOK: Duration = Duration::from_millis(10);
@@ -54,10 +55,10 @@ struct Course<'a> {
     folder: PathBuf,
     slots: Vec<Slot>,
     /// What ends of itself, and when.
-    ends: Vec<(Instant, End)>,
+    ends: Agenda<End>,
     journal: Journal,
     deaths: BTreeMap<String, Between>,
-    struck: [u64; KINDS.len()],
+    struck: BTreeMap<&'static str, u64>,
 }
 
 #[derive(Default)]
@@ -79,8 +80,8 @@ enum End {
 impl<'a> Course<'a> {
     fn new(settings: &'a Settings, crew: Crew, ground: Ground, folder: PathBuf) -> Self {
         let slots = (0..settings.processes).map(|_| Slot::default()).collect();
-        let (ends, journal, deaths) = (Vec::new(), Journal::default(), BTreeMap::new());
-        Self { settings, crew, ground, folder, slots, ends, journal, deaths, struck: [0; KINDS.len()] }
+        let (ends, journal, deaths) = (Agenda::default(), Journal::default(), BTreeMap::new());
+        Self { settings, crew, ground, folder, slots, ends, journal, deaths, struck: BTreeMap::new() }
     }
 
     fn start(&mut self, slot: usize) -> io::Result<()> {
@@ -141,13 +142,12 @@ impl<'a> Course<'a> {
         for planned in plan(seed, time, processes, self.settings.place.is_redis(), ttl) {
             self.pass_until(begin + planned.at)?;
             if self.strikes(planned)? {
-                self.struck[planned.fault.kind()] += 1;
+                *self.struck.entry(planned.fault.name()).or_default() += 1;
             }
         }
         self.pass_until(begin + time)?;
         // What has not ended yet ends now: all finish in peace.
-        while !self.ends.is_empty() {
-            let (_, end) = self.ends.remove(0);
+        while let Some(end) = self.ends.next() {
             self.end(end)?;
         }
         Ok(())
@@ -155,17 +155,10 @@ impl<'a> Course<'a> {
 
     /// Lets time pass, and what is due meanwhile happen.
     fn pass_until(&mut self, until: Instant) -> Result<(), String> {
-        loop {
-            self.ends.sort_by_key(|(at, _)| *at);
-            let next = self.ends.first().map_or(until, |(at, _)| until.min(*at));
-            thread::sleep(next.saturating_duration_since(Instant::now()));
-            if self.ends.first().is_some_and(|(at, _)| *at <= Instant::now()) {
-                let (_, end) = self.ends.remove(0);
-                self.end(end)?;
-            } else if until <= Instant::now() {
-                return Ok(());
-            }
+        while let Some(end) = self.ends.wait(until) {
+            self.end(end)?;
         }
+        Ok(())
     }
 
     /// Whether it did: one that stands still is not stopped again, and one that is not there not killed.
@@ -183,7 +176,7 @@ impl<'a> Course<'a> {
                 self.continues(slot);
                 self.journal.note(Some(&label), (death.from_ns, death.to_ns), true);
                 self.deaths.insert(label, death);
-                self.ends.push((over, End::Start(slot)));
+                self.ends.add(over, End::Start(slot));
             }
             Fault::Stop(slot) | Fault::StopInBody(slot) => {
                 if self.slots[slot].stopped.is_some() {
@@ -203,7 +196,7 @@ impl<'a> Course<'a> {
                     writing = again;
                 }
                 self.slots[slot].stopped = Some((from, writing));
-                self.ends.push((over, End::Continue(slot)));
+                self.ends.add(over, End::Continue(slot));
             }
             _ => {
                 let from = now_ns();
@@ -216,7 +209,7 @@ impl<'a> Course<'a> {
                 if !self.ground.begin(fault, lasts)? {
                     return Ok(false);
                 }
-                self.ends.push((over, End::Ground(fault, from)));
+                self.ends.add(over, End::Ground(fault, from));
             }
         }
         Ok(true)
@@ -317,7 +310,8 @@ impl<'a> Course<'a> {
         let (figures, mut violations) = check(&evidence);
         violations.extend(bad_ends);
         let logs = self.settings.logs.is_some().then_some(self.folder);
-        Ok(Report::new(self.settings, processes, self.struck, figures, violations, logs))
+        let (seed, seconds) = (self.settings.seed, self.settings.time.as_secs_f64());
+        Ok(Report { seed, seconds, processes, faults: self.struck, figures, violations, logs })
     }
 }
 

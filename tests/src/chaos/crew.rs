@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
@@ -11,7 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::log::{now_ns, read};
-use crate::process::{is_writing, stop};
+use crate::process::{Usage, is_writing, stop};
 
 /// Several processes of one program, each with a log of its own. Dropping it ends them all.
 #[derive(Debug)]
@@ -81,7 +82,8 @@ impl Crew {
         let mut program = Command::new(&self.program);
         program.arg("member").arg(serde_json::to_string(options)?).env_remove("RUST_LOG");
         program.envs(environment.iter().map(|(name, value)| (name, value)));
-        program.stdin(Stdio::piped()).stderr(told.try_clone()?).stdout(told);
+        // Whoever stops us at the console stops them by us.
+        program.process_group(0).stdin(Stdio::piped()).stderr(told.try_clone()?).stdout(told);
         self.living.insert(label.to_owned(), program.spawn()?);
         self.labels.push(label.to_owned());
         Ok(())
@@ -97,6 +99,12 @@ impl Crew {
     #[must_use]
     pub fn living(&self) -> Vec<String> {
         self.living.keys().cloned().collect()
+    }
+
+    /// It was not ended here.
+    #[must_use]
+    pub fn is_living(&self, label: &str) -> bool {
+        self.living.contains_key(label)
     }
 
     /// Kills one: `SIGKILL`; `None` if it was ended before. When it died.
@@ -116,6 +124,12 @@ impl Crew {
         }
         stop(Pid::from_child(child));
         Some(is_writing(child.id()))
+    }
+
+    /// What one has in use. `None` if it has ended.
+    #[must_use]
+    pub fn usage(&self, label: &str) -> Option<Usage> {
+        Usage::of(self.living.get(label)?.id())
     }
 
     /// Continues one.

@@ -5,7 +5,6 @@
 //! is not accused of what no lock can prevent. A body that begins notes the time itself, later than all that let it.
 
 use std::future::Future;
-use std::io::BufRead;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,18 +16,29 @@ use leader_core::store::RedisStore;
 use leader_core::testing::election::KnownBad;
 use leader_core::{Config, Elector, LockError};
 use serde::{Deserialize, Serialize};
+use tokio::task::JoinHandle;
 
-use super::log::{How, Line, Log, nanos, now_ns, watch_stalls};
+use super::log::{How, Line, Log, nanos, now_ns};
 use super::once;
 use super::settings::Bad;
+use crate::command::member;
 use crate::sim::rng::Rng;
 
 /// How long one waits who must get the lock: far longer than it takes.
 pub const PATIENT: Duration = Duration::from_secs(60);
 /// The elector's own ttl: its lease is not what is tested.
 const ELECTOR_TTL: Duration = Duration::from_secs(5);
-/// Between two steps of a body.
-const STEP: Duration = Duration::from_micros(700);
+/// How fast tasks work.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pace {
+    /// Between two steps of a body.
+    pub(crate) step: Duration,
+    /// Between two attempts, at the most.
+    pub(crate) pause: Duration,
+}
+
+/// Nearly always at it.
+const BUSY: Pace = Pace { step: Duration::from_micros(700), pause: Duration::from_millis(8) };
 
 /// The one argument of a member, as JSON.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -75,31 +85,23 @@ pub enum Work {
 /// # Errors
 /// Says why it cannot run.
 pub fn run(options: &str) -> Result<(), Box<dyn std::error::Error>> {
-    let options: Options = serde_json::from_str(options)?;
-    // A parent that is killed closes our input, but a process that is stopped would not read that.
-    #[cfg(target_os = "linux")]
-    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+    let options: Options = member::options(options)?;
     tracing_subscriber::fmt().with_max_level(tracing::Level::INFO).with_ansi(false).init();
     let log = Log::open(&options.log)?;
-    let stalls = log.clone();
-    watch_stalls(move |stall| {
-        stall.into_iter().for_each(|(from_ns, to_ns)| stalls.add(&Line::Stalled { from_ns, to_ns }));
-        true
-    });
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build()?;
+    member::note_stalls(&log);
     let finishing = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&finishing);
-    std::thread::Builder::new().name("input".to_owned()).spawn(move || {
-        // Whatever it says.
-        let _ = std::io::stdin().lock().read_line(&mut String::new());
-        told.store(true, Ordering::SeqCst);
-    })?;
-    runtime.block_on(async {
+    let (told, mut orders) = (Arc::clone(&finishing), member::orders()?);
+    member::runtime()?.block_on(async {
+        tokio::spawn(async move {
+            // Whatever it says.
+            let _ = orders.recv().await;
+            told.store(true, Ordering::SeqCst);
+        });
         let elector = start(&options).await?;
         log.add(&Line::Started { at_ns: now_ns() });
         match options.work.clone() {
             Work::Locks { keys, tasks, seed } => {
-                let member = Arc::new(Member { elector: elector.clone(), options, log, finishing, attempts: 0.into() });
+                let member = Arc::new(Member::new(&elector, options, log, finishing, BUSY));
                 lock_and_unlock(&member, keys, tasks, seed).await?;
             }
             Work::Once(errand) => {
@@ -130,12 +132,13 @@ async fn start(options: &Options) -> Result<Elector, Box<dyn std::error::Error>>
     Ok(Elector::start(config).await?)
 }
 
-struct Member {
+pub(crate) struct Member {
     elector: Elector,
     options: Options,
     log: Log,
     finishing: Arc<AtomicBool>,
     attempts: AtomicU64,
+    pace: Pace,
 }
 
 /// Until it is told to finish; then once more each lock, which must be had.
@@ -145,24 +148,29 @@ async fn lock_and_unlock(
     tasks: usize,
     seed: u64,
 ) -> Result<(), tokio::task::JoinError> {
-    let wander = |task| {
-        let (member, mut rng) = (Arc::clone(member), Rng::new(seed ^ task << 32));
-        tokio::spawn(async move {
-            while !member.finishing.load(Ordering::SeqCst) {
-                let wish = Wish::by_chance(&mut rng, keys, member.options.ttl);
-                member.attempt(wish).await;
-                tokio::time::sleep(Duration::from_micros(rng.below(Duration::from_millis(8)) / 1000)).await;
-            }
-        })
-    };
-    for task in (0..tasks as u64).map(wander).collect::<Vec<_>>() {
+    for task in wander(member, keys, tasks, seed) {
         task.await?;
     }
     for key in 0..keys {
-        let wish = Wish { key, wait: PATIENT, must: true, length: STEP * 3, drops: None };
+        let wish = Wish { key, wait: PATIENT, must: true, length: member.pace.step * 3, drops: None };
         member.attempt(wish).await;
     }
     Ok(())
+}
+
+/// Tasks that take locks until they are told to finish.
+pub(crate) fn wander(member: &Arc<Member>, keys: usize, tasks: usize, seed: u64) -> Vec<JoinHandle<()>> {
+    let wander = |task| {
+        let (member, mut rng) = (Arc::clone(member), Rng::new(seed ^ task << 32));
+        tokio::spawn(async move {
+            while !member.is_finishing() {
+                let wish = Wish::by_chance(&mut rng, keys, member.options.ttl);
+                member.attempt(wish).await;
+                tokio::time::sleep(Duration::from_micros(rng.below(member.pace.pause) / 1000)).await;
+            }
+        })
+    };
+    (0..tasks as u64).map(wander).collect()
 }
 
 /// What is asked for.
@@ -189,13 +197,29 @@ impl Wish {
 }
 
 impl Member {
+    pub(crate) fn new(elector: &Elector, options: Options, log: Log, finishing: Arc<AtomicBool>, pace: Pace) -> Self {
+        Self { elector: elector.clone(), options, log, finishing, attempts: 0.into(), pace }
+    }
+
+    pub(crate) fn is_finishing(&self) -> bool {
+        self.finishing.load(Ordering::SeqCst)
+    }
+
+    /// Does once what this key names, unless it is done: how it went.
+    pub(crate) async fn once(&self, key: &str, length: Duration, keep: Duration) -> How {
+        let attempt = self.attempts.fetch_add(1, Ordering::Relaxed);
+        let claim = self.elector.once(key).ttl(self.options.ttl).wait(Duration::ZERO).keep(keep);
+        let body = Body::new(&self.log, attempt, length, self.pace.step);
+        once::attempt(claim, key, body, Duration::ZERO, || Ok(())).await
+    }
+
     async fn attempt(&self, wish: Wish) {
         let attempt = self.attempts.fetch_add(1, Ordering::Relaxed);
         let key = format!("lock-{}", wish.key);
         let asked =
             Line::Asked { attempt, key: key.clone(), at_ns: now_ns(), wait_ns: nanos(wish.wait), must: wish.must };
         self.log.add(&asked);
-        let body = Body { log: self.log.clone(), attempt, length: wish.length, polled: Arc::default() };
+        let body = Body::new(&self.log, attempt, wish.length, self.pace.step);
         let polled = Arc::clone(&body.polled);
         let work = Watched { polled, future: Box::pin(self.take(&key, wish.wait, body)) };
         let done = match wish.drops {
@@ -242,18 +266,24 @@ pub(super) struct Body {
     pub(super) log: Log,
     pub(super) attempt: u64,
     /// How long it works.
-    pub(super) length: Duration,
+    length: Duration,
+    /// Between two steps.
+    step: Duration,
     /// When the library was last given the processor.
     pub(super) polled: Arc<AtomicU64>,
 }
 
 impl Body {
+    pub(super) fn new(log: &Log, attempt: u64, length: Duration, step: Duration) -> Self {
+        Self { log: log.clone(), attempt, length, step, polled: Arc::default() }
+    }
+
     pub(super) async fn run(self, token: u64) {
         let (attempt, since_ns) = (self.attempt, self.polled.load(Ordering::Relaxed));
         self.log.add(&Line::Began { attempt, token, since_ns, at_ns: now_ns() });
         let begin = now_ns();
         while now_ns() - begin < nanos(self.length) {
-            tokio::time::sleep(STEP).await;
+            tokio::time::sleep(self.step).await;
             self.log.add(&Line::Step { attempt, since_ns: self.polled.load(Ordering::Relaxed) });
         }
     }

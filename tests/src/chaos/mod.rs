@@ -5,7 +5,7 @@
 //! - [`plan`]: which faults strike when, by the seed. [`ground`]: the store, and what is done to it. [`crew`]: the processes,
 //!   and what is done to them. [`course`](run): all of it in time.
 //! - [`member`]: what each process does. [`log`]: what it writes down. [`once`]: the same for work that is done once.
-//! - [`check`]: what that must never show. [`report`]: the figures.
+//! - [`check`]: what that must never show. [`Report`]: the figures.
 //!
 //! Bodies note each of their steps by the boot clock that all processes share; the checker lays the logs over each other.
 
@@ -18,10 +18,11 @@ pub mod log;
 pub mod member;
 pub mod once;
 pub mod plan;
-pub mod report;
 pub mod settings;
 
 pub use course::run;
 pub use once::run_once;
-pub use report::Report;
 pub use settings::{Bad, Place, Settings};
+
+/// What one chaos did, and what the checker found.
+pub type Report = crate::command::Report<check::Figures, check::Violation>;

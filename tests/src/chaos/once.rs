@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use leader_core::{Elector, LockError, Once};
+use leader_core::{Elector, LockError, Once, OnceBuilder};
 use rusqlite::{Connection, TransactionBehavior};
 use rustix::process::{Signal, getpid, kill_process};
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::check::{Attempt, Evidence, attempts, overlaps};
 use super::crew::{Between, Crew};
 use super::ground::Ground;
-use super::log::{How, Line, Log, now_ns};
+use super::log::{How, Line, Log, nanos, now_ns};
 use super::member::{Body, Options, PATIENT, Watched, Work};
 use super::settings::{Bad, Settings};
 use crate::sim::rng::Rng;
@@ -29,6 +29,8 @@ use crate::sim::rng::Rng;
 const LOOK: Duration = Duration::from_millis(10);
 /// How long a body works before its transaction.
 const LENGTH: Duration = Duration::from_millis(30);
+/// Between two steps of it.
+const STEP: Duration = Duration::from_micros(700);
 /// How long the store keeps the notes: longer than anybody here.
 const KEEP: Duration = Duration::from_secs(3600);
 
@@ -52,6 +54,32 @@ fn is_over(error: &LockError) -> bool {
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
+/// One attempt: the body, and then the commit.
+pub(super) async fn attempt(
+    claim: OnceBuilder,
+    key: &str,
+    body: Body,
+    wait: Duration,
+    commit: impl Fn() -> Result<(), Failure>,
+) -> How {
+    let (attempt, log, polled) = (body.attempt, body.log.clone(), Arc::clone(&body.polled));
+    let asked = Line::Asked { attempt, key: key.to_owned(), at_ns: now_ns(), wait_ns: nanos(wait), must: false };
+    log.add(&asked);
+    let work = || async {
+        body.run(0).await;
+        commit()
+    };
+    let how = match (Watched { polled, future: Box::pin(claim.run::<_, Failure, _>(work)) }).await {
+        Ok(Once::Ran(())) => How::Done,
+        Ok(Once::Done) => How::Before,
+        Ok(Once::Busy) => How::Busy,
+        Err(error) if error.downcast_ref().is_some_and(is_over) => How::Lost,
+        Err(error) => How::Failed(error.to_string()),
+    };
+    log.add(&Line::Left { attempt, at_ns: now_ns(), how: how.clone() });
+    how
+}
+
 /// Does all of it, at once, and returns when each is known to be done.
 pub(super) async fn run(
     elector: &Elector,
@@ -65,24 +93,10 @@ pub(super) async fn run(
         tokio::spawn(async move {
             let name = errand.key(key);
             for attempt in (key as u64..).step_by(errand.keys) {
-                log.add(&Line::Asked { attempt, key: name.clone(), at_ns: now_ns(), wait_ns: 0, must: false });
-                let body = Body { log: log.clone(), attempt, length: LENGTH, polled: Arc::default() };
-                let polled = Arc::clone(&body.polled);
-                let work = || async {
-                    body.run(0).await;
-                    errand.commit(&name, blind)
-                };
-                let once = elector.once(&name).ttl(ttl).wait(PATIENT).keep(KEEP).run::<_, Failure, _>(work);
-                let how = match (Watched { polled, future: Box::pin(once) }).await {
-                    Ok(Once::Ran(())) => How::Done,
-                    Ok(Once::Done) => How::Before,
-                    Ok(Once::Busy) => How::Busy,
-                    Err(error) if error.downcast_ref().is_some_and(is_over) => How::Lost,
-                    Err(error) => How::Failed(error.to_string()),
-                };
-                let over = matches!(how, How::Done | How::Before);
-                log.add(&Line::Left { attempt, at_ns: now_ns(), how });
-                if over {
+                let body = Body::new(&log, attempt, LENGTH, STEP);
+                let claim = elector.once(&name).ttl(ttl).wait(PATIENT).keep(KEEP);
+                let how = self::attempt(claim, &name, body, Duration::ZERO, || errand.commit(&name, blind)).await;
+                if matches!(how, How::Done | How::Before) {
                     break;
                 }
                 tokio::time::sleep(LOOK).await;

@@ -47,43 +47,25 @@ pub enum Fault {
     HoldFile,
 }
 
-/// The names of the kinds of faults.
-pub const KINDS: [&str; 14] = [
-    "kill -9",
-    "kill -9 in a body",
-    "SIGSTOP",
-    "SIGSTOP in a body",
-    "CLIENT KILL",
-    "CLIENT PAUSE",
-    "SCRIPT FLUSH",
-    "black hole",
-    "one-way loss",
-    "connections cut",
-    "connections refused",
-    "delay",
-    "kept back",
-    "long transaction of another",
-];
-
 impl Fault {
-    /// The index of its name in [`KINDS`].
+    /// Its name in a report.
     #[must_use]
-    pub fn kind(self) -> usize {
+    pub fn name(self) -> &'static str {
         match self {
-            Self::Kill(_) => 0,
-            Self::KillInBody(_) => 1,
-            Self::Stop(_) => 2,
-            Self::StopInBody(_) => 3,
-            Self::KillClients => 4,
-            Self::PauseClients => 5,
-            Self::FlushScripts => 6,
-            Self::BlackHole(_) => 7,
-            Self::OneWay(..) => 8,
-            Self::Cut(_) => 9,
-            Self::Refuse(_) => 10,
-            Self::Delay(..) => 11,
-            Self::KeepBack(..) => 12,
-            Self::HoldFile => 13,
+            Self::Kill(_) => "kill -9",
+            Self::KillInBody(_) => "kill -9 in a body",
+            Self::Stop(_) => "SIGSTOP",
+            Self::StopInBody(_) => "SIGSTOP in a body",
+            Self::KillClients => "CLIENT KILL",
+            Self::PauseClients => "CLIENT PAUSE",
+            Self::FlushScripts => "SCRIPT FLUSH",
+            Self::BlackHole(_) => "black hole",
+            Self::OneWay(..) => "one-way loss",
+            Self::Cut(_) => "connections cut",
+            Self::Refuse(_) => "connections refused",
+            Self::Delay(..) => "delay",
+            Self::KeepBack(..) => "kept back",
+            Self::HoldFile => "long transaction of another",
         }
     }
 
@@ -214,7 +196,7 @@ mod tests {
     fn every_kind_of_a_store_strikes_every_process_and_there_are_times_without() {
         for (redis, kinds) in [(true, 13), (false, 5)] {
             let all = plan(1, HOUR, 3, redis, TTL);
-            let struck: std::collections::BTreeSet<_> = all.iter().map(|planned| planned.fault.kind()).collect();
+            let struck: std::collections::BTreeSet<_> = all.iter().map(|planned| planned.fault.name()).collect();
             assert_eq!(struck.len(), kinds, "{struck:?}");
             for slot in 0..3 {
                 assert!(all.iter().any(|planned| planned.fault == Fault::Stop(slot)));

@@ -43,7 +43,7 @@ pub struct Arguments {
 ///
 /// # Errors
 /// Says which argument is wrong.
-pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Option<Arguments>, lexopt::Error> {
+pub fn parse(arguments: Vec<String>) -> Result<Option<Arguments>, lexopt::Error> {
     let mut arguments = lexopt::Parser::from_args(arguments);
     let (mut settings, mut json) = (Settings::default(), false);
     while let Some(argument) = arguments.next()? {
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     fn parsed(line: &str) -> Result<Option<Arguments>, String> {
-        parse(line.split_whitespace().map(str::to_owned)).map_err(|error| error.to_string())
+        parse(line.split_whitespace().map(str::to_owned).collect()).map_err(|error| error.to_string())
     }
 
     #[test]

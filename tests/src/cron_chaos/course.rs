@@ -7,18 +7,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use leader_core::Config;
+
+use super::Report;
 use super::jobs::{Facts, Jobs};
 use super::judge::{Bounds, Evidence, Shift, Trouble, Violation, What, judge};
 use super::line::Line;
-use super::member::{FINISH, Options, STEP_DOWN, true_us};
+use super::member::{Options, STEP_DOWN, true_us};
 use super::plan::{Fault, Plan, Planned, Whom, offset_ms};
 use super::progress::Progress;
-use super::report::Report;
 use super::settings::Settings;
 use super::witness::{Known, Witness};
 use crate::chaos::crew::{Between, Crew};
 use crate::chaos::ground::Ground;
 use crate::chaos::log::{Tail, now_ns, watch_stalls};
+use crate::command::Agenda;
+use crate::command::member::FINISH;
 use crate::process::Wall;
 
 /// Between two looks at what does not tell when it changes.
@@ -68,7 +72,7 @@ struct Course<'a> {
     members: BTreeMap<String, Vec<Line>>,
     progress: Progress,
     /// What ends of itself, and when.
-    ends: Vec<(Instant, End)>,
+    ends: Agenda<End>,
     troubles: Arc<Mutex<Vec<Trouble>>>,
     deaths: BTreeMap<String, Between>,
     shifts: Vec<Shift>,
@@ -116,7 +120,7 @@ impl<'a> Course<'a> {
             calm: true,
             tails: BTreeMap::new(),
             members: BTreeMap::new(),
-            ends: Vec::new(),
+            ends: Agenda::default(),
             troubles: Arc::default(),
             deaths: BTreeMap::new(),
             shifts: Vec::new(),
@@ -201,7 +205,7 @@ impl<'a> Course<'a> {
         })?;
         if !self.settings.without_ledger {
             let watched: Vec<_> = self.jobs.iter().filter(|job| !job.kind.has_no_excuse()).cloned().collect();
-            self.witness = Some(Witness::of(self.ground.plain_url(), &watched));
+            self.witness = Some(Witness::of(Config::new(self.ground.plain_url()), &watched));
         }
         Ok(())
     }
@@ -238,8 +242,7 @@ impl<'a> Course<'a> {
         }
         // What has not ended yet ends now, and all clocks are right: all finish in peace.
         self.calm = true;
-        while !self.ends.is_empty() {
-            let (_, end) = self.ends.remove(0);
+        while let Some(end) = self.ends.next() {
             self.end(end)?;
         }
         for slot in 0..processes {
@@ -252,18 +255,12 @@ impl<'a> Course<'a> {
 
     /// Lets time pass, and what is due meanwhile happen.
     fn pass_until(&mut self, until: Instant) -> Result<(), String> {
-        loop {
+        self.look()?;
+        while let Some(end) = self.ends.wait(until) {
+            self.end(end)?;
             self.look()?;
-            self.ends.sort_by_key(|(at, _)| *at);
-            let next = self.ends.first().map_or(until, |(at, _)| until.min(*at));
-            thread::sleep(next.saturating_duration_since(Instant::now()));
-            if self.ends.first().is_some_and(|(at, _)| *at <= Instant::now()) {
-                let (_, end) = self.ends.remove(0);
-                self.end(end)?;
-            } else if until <= Instant::now() {
-                return Ok(());
-            }
         }
+        Ok(())
     }
 
     /// Who leads, as far as is known; whoever runs, if nobody does.
@@ -298,24 +295,24 @@ impl<'a> Course<'a> {
                 let Some(death) = self.crew.kill(&label) else { return Ok(false) };
                 self.deaths.insert(label, death);
                 self.witness.iter().for_each(Witness::look);
-                self.ends.push((over, End::Start(slot)));
+                self.ends.add(over, End::Start(slot));
             }
             Fault::Stop => {
                 let from = now_ns();
                 let Some(writing) = self.crew.stop(&label) else { return Ok(false) };
                 self.slots[slot].stopped = Some((from, writing));
-                self.ends.push((over, End::Continue(slot)));
+                self.ends.add(over, End::Continue(slot));
             }
             Fault::StepDown => self.crew.say(&label, STEP_DOWN),
             Fault::Restart => {
                 self.crew.say(&label, FINISH);
                 self.slots[slot].ending = true;
-                self.ends.push((over, End::Start(slot)));
+                self.ends.add(over, End::Start(slot));
             }
             Fault::Jump(by) => {
                 let Slot { wall: Some(_), offset_ms, .. } = self.slots[slot] else { return Ok(false) };
                 self.set_clock(slot, offset_ms + by);
-                self.ends.push((over, End::Back(slot, label, offset_ms)));
+                self.ends.add(over, End::Back(slot, label, offset_ms));
             }
             Fault::ServerRestart => {
                 if self.away || self.ground.server().is_none() {
@@ -330,7 +327,7 @@ impl<'a> Course<'a> {
                 let from = now_ns();
                 server.stop();
                 self.away = true;
-                self.ends.push((over, End::Store(fault, slot, from)));
+                self.ends.add(over, End::Store(fault, slot, from));
             }
             _ => {
                 let Some(of_store) = fault.of_store(slot) else { return Ok(false) };
@@ -344,7 +341,7 @@ impl<'a> Course<'a> {
                 }
                 self.away = matches!(fault, Fault::PauseClients | Fault::HoldFile);
                 self.slots[slot].apart |= of_store.network().is_some();
-                self.ends.push((over, End::Store(fault, slot, from)));
+                self.ends.add(over, End::Store(fault, slot, from));
             }
         }
         Ok(true)
@@ -363,7 +360,7 @@ impl<'a> Course<'a> {
                         }
                         None => {
                             // It takes its time.
-                            self.ends.push((Instant::now() + LOOK, End::Start(slot)));
+                            self.ends.add(Instant::now() + LOOK, End::Start(slot));
                             thread::sleep(if self.calm { LOOK } else { Duration::ZERO });
                             return Ok(());
                         }
@@ -449,18 +446,22 @@ impl<'a> Course<'a> {
             deaths: self.deaths,
             shifts: self.shifts,
             troubles,
+            losses: Vec::new(),
             known,
             bounds: Bounds {
                 expected,
                 own_clocks: !self.settings.place.is_redis(),
                 ledger: !self.settings.without_ledger,
                 restarts,
+                news_ns: 0,
             },
         };
         let (figures, mut violations) = judge(&evidence);
         violations.extend(self.bad_ends);
         let logs = self.settings.logs.is_some().then_some(self.folder);
-        Ok(Report::new(self.settings, evidence.members.len(), self.struck, figures, violations, logs))
+        let (seed, seconds, processes) =
+            (self.settings.seed, self.settings.time().as_secs_f64(), evidence.members.len());
+        Ok(Report { seed, seconds, processes, faults: self.struck, figures, violations, logs })
     }
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::sim::rng::Rng;
 
-/// The group of all jobs.
+/// The group of all jobs, unless they are spread over several.
 pub const GROUP: &str = "chaos";
 
 /// Jobs with the same policies.
@@ -45,16 +45,20 @@ enum Many {
 pub struct Facts {
     /// Its name.
     pub name: String,
+    /// Its group.
+    pub group: String,
     /// What it is.
     pub kind: &'static Kind,
 }
 
 /// Which jobs a process has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Jobs {
     /// Of all kinds, so many ticks each second.
     All(usize),
+    /// The same, spread over these groups.
+    Spread(usize, Vec<String>),
     /// One, at least once, with a body that takes its time.
     Slow,
 }
@@ -122,11 +126,17 @@ static ONE_SLOW: Kind = Kind { many: Many::Just(1), ..SLOW };
 impl Jobs {
     /// All of them, each with its index.
     #[must_use]
-    pub fn list(self) -> Vec<Facts> {
-        match self {
-            Self::Slow => vec![Facts { name: "slow-0".to_owned(), kind: &ONE_SLOW }],
-            Self::All(rate) => KINDS.iter().flat_map(|kind| kind.list(rate)).collect(),
+    pub fn list(&self) -> Vec<Facts> {
+        let mut all: Vec<_> = match self {
+            Self::Slow => ONE_SLOW.list(1).collect(),
+            Self::All(rate) | Self::Spread(rate, _) => KINDS.iter().flat_map(|kind| kind.list(*rate)).collect(),
+        };
+        if let Self::Spread(_, groups) = self {
+            for (job, group) in all.iter_mut().zip(groups.iter().cycle()) {
+                job.group.clone_from(group);
+            }
         }
+        all
     }
 }
 
@@ -136,7 +146,10 @@ impl Kind {
             Many::Percent(percent) => (rate * percent).div_ceil(100),
             Many::Just(many) => many,
         };
-        (0..many).map(move |number| Facts { name: format!("{}-{number}", self.name), kind: self })
+        (0..many).map(move |number| {
+            let (name, group) = (format!("{}-{number}", self.name), GROUP.to_owned());
+            Facts { name, group, kind: self }
+        })
     }
 
     /// Two runs exclude each other.

@@ -68,6 +68,13 @@ pub enum Line {
         /// In its words.
         text: String,
     },
+    /// All that came before this instant stands in the logs of the process.
+    Flushed {
+        /// The number of the order.
+        order: u64,
+        /// The instant.
+        at_ns: u64,
+    },
     /// The process did not get the processor, though it wanted to run.
     Stalled {
         /// From then.

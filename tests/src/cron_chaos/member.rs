@@ -1,17 +1,16 @@
 //! One process of a chaos of jobs: an elector and a scheduler, whose bodies write down when they begin and end.
 
 use std::fmt;
-use std::io::BufRead as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use leader_core::{Config, Elector, Event, Role};
-use leader_cron::{Job, Scheduler, Tick};
+use leader_cron::{CronError, Job, Running, Scheduler, Tick};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tracing::field::{Field, Visit};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, SubscriberExt as _};
@@ -19,12 +18,11 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use super::jobs::{Facts, GROUP, Jobs};
 use super::line::Line;
-use crate::chaos::log::{Log, now_ns, watch_stalls};
+use crate::chaos::log::{Log, now_ns};
+use crate::command::member;
 
-/// What a member is told on its standard input, a line each: to give leadership up.
+/// What a member is told besides [`FINISH`](crate::command::member::FINISH): to give leadership up.
 pub const STEP_DOWN: &str = "step down";
-/// To end as a process should.
-pub const FINISH: &str = "finish";
 /// How long bodies have to end.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -54,27 +52,18 @@ pub struct Options {
 /// # Errors
 /// Says why it cannot run.
 pub fn run(options: &str) -> Result<(), Box<dyn std::error::Error>> {
-    let options: Options = serde_json::from_str(options)?;
-    // A parent that is killed closes our input, but a process that is stopped would not read that.
-    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+    let options: Options = member::options(options)?;
     let log = Log::open(&options.log)?;
+    listen(&log);
+    member::note_stalls(&log);
+    member::runtime()?.block_on(take_part(options, log, member::orders()?))
+}
+
+/// Prints what is logged, and writes down what it tells of ticks.
+pub(crate) fn listen(log: &Log) {
     let printed = tracing_subscriber::fmt::layer().with_ansi(false);
     let level = tracing_subscriber::filter::LevelFilter::INFO;
     tracing_subscriber::registry().with(printed).with(Listener(log.clone())).with(level).init();
-    let stalls = log.clone();
-    watch_stalls(move |stall| {
-        stall.into_iter().for_each(|(from_ns, to_ns)| stalls.add(&Line::Stalled { from_ns, to_ns }));
-        true
-    });
-    let (told, orders) = unbounded_channel();
-    std::thread::Builder::new().name("input".to_owned()).spawn(move || {
-        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
-            // It ends only with the process.
-            let _ = told.send(line);
-        }
-    })?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build()?;
-    runtime.block_on(take_part(options, log, orders))
 }
 
 async fn take_part(
@@ -94,12 +83,7 @@ async fn take_part(
             }
         }
     });
-    let bodies = Arc::new(Bodies { log: log.clone(), instance: options.label.clone(), runs: AtomicU64::new(0) });
-    let jobs = options.jobs.list().into_iter().enumerate();
-    let jobs = jobs.map(|(index, facts)| {
-        if options.without_ledger { bodies.ungated(index, facts, &elector) } else { bodies.job(index, facts) }
-    });
-    let running = jobs.fold(Scheduler::new(&elector), Scheduler::job).start()?;
+    let running = schedule(&elector, &options.label, &log, &options.jobs, options.without_ledger)?;
     log.add(&Line::Started { at_ns: now_ns(), own_us: own_us() });
     while let Some(order) = orders.recv().await {
         match order.as_str() {
@@ -121,6 +105,24 @@ async fn take_part(
     }
     drop(running);
     Ok(())
+}
+
+/// Begins the jobs, whose bodies write to the log.
+pub(crate) fn schedule(
+    elector: &Elector,
+    instance: &str,
+    log: &Log,
+    jobs: &Jobs,
+    without_ledger: bool,
+) -> Result<Running, CronError> {
+    let bodies = Arc::new(Bodies { log: log.clone(), instance: instance.to_owned(), runs: AtomicU64::new(0) });
+    let jobs = jobs.list().into_iter().enumerate();
+    let jobs = jobs.map(
+        |(index, facts)| {
+            if without_ledger { bodies.ungated(index, facts, elector) } else { bodies.job(index, facts) }
+        },
+    );
+    jobs.fold(Scheduler::new(elector), Scheduler::job).start()
 }
 
 /// What this host's wall clock shows, in microseconds since 1970; read past the C library, whose clock may be a fake.
@@ -145,12 +147,12 @@ struct Bodies {
 impl Bodies {
     /// The job as it should be.
     fn job(self: &Arc<Self>, index: usize, facts: Facts) -> Job {
-        let (bodies, kind, name) = (Arc::clone(self), facts.kind, facts.name.clone());
+        let (bodies, kind, name, group) = (Arc::clone(self), facts.kind, facts.name.clone(), facts.group.clone());
         let work = move |tick: Tick| {
             let term = tick.lease().map_or(0, |lease| lease.term().get());
             Arc::clone(&bodies).run(index, facts.clone(), tick, term)
         };
-        let job = Job::new(name, kind.schedule, work).group(GROUP);
+        let job = Job::new(name, kind.schedule, work).group(&group);
         job.missed(kind.missed).delivery(kind.delivery).overlap(kind.overlap)
     }
 
@@ -159,10 +161,11 @@ impl Bodies {
         let (bodies, elector, kind, name) = (Arc::clone(self), elector.clone(), facts.kind, facts.name.clone());
         let work = move |tick: Tick| {
             let (bodies, elector, facts) = (Arc::clone(&bodies), elector.clone(), facts.clone());
+            let group = facts.group.clone();
             async move {
                 let body = |lease: leader_core::Lease| bodies.run(index, facts, tick, lease.term().get());
                 // A follower leaves it to the leader.
-                let _ = elector.run_if_leader(GROUP, body).await;
+                let _ = elector.run_if_leader(&group, body).await;
             }
         };
         Job::new(name, kind.schedule, work)

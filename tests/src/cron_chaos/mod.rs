@@ -6,7 +6,7 @@
 //! - [`plan`]: which faults strike when, by the seed. [`course`](run): all of it in time.
 //! - [`member`]: what each process does. [`line`](Line): what it writes down. [`witness`](Witness): who asks the ledger, before
 //!   it forgets, what it knows of processes that were killed.
-//! - [`judge`]: what the lines must never show. [`report`]: the figures.
+//! - [`judge`]: what the lines must never show. [`Report`]: the figures.
 //!
 //! Counted is what bodies wrote themselves, as the first and the last thing they did. The ledger is asked only about a tick that
 //! no body began: whether it had been claimed by a process that was then killed, or was given up because the store may have
@@ -19,13 +19,14 @@ pub mod judge;
 mod line;
 pub mod member;
 pub mod plan;
-mod progress;
-pub mod report;
+pub(crate) mod progress;
 pub mod settings;
 mod witness;
 
 pub use course::run;
 pub use line::Line;
-pub use report::Report;
 pub use settings::Settings;
 pub use witness::{Known, Witness};
+
+/// What one chaos did, and what the judge found.
+pub type Report = crate::command::Report<judge::Figures, judge::Violation>;

@@ -10,7 +10,7 @@ const ATTEMPTS: u32 = 3;
 
 /// What the lines tell so far.
 #[derive(Default)]
-pub(super) struct Progress {
+pub(crate) struct Progress {
     /// Jobs that are run at least once.
     to_the_end: BTreeSet<String>,
     /// Who was the last to lead, and since when.
@@ -24,28 +24,39 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn of(jobs: &[Facts]) -> Self {
+    pub(crate) fn of(jobs: &[Facts]) -> Self {
         let to_the_end = jobs.iter().filter(|job| job.kind.is_at_least_once()).map(|job| job.name.clone()).collect();
         Self { to_the_end, ..Self::default() }
     }
 
     /// Who was the last to lead.
-    pub(super) fn leader(&self) -> Option<&str> {
+    pub(crate) fn leader(&self) -> Option<&str> {
         self.leader.as_ref().map(|(_, label)| label.as_str())
     }
 
-    pub(super) fn all_have_begun(&self, jobs: &[Facts]) -> bool {
+    pub(crate) fn all_have_begun(&self, jobs: &[Facts]) -> bool {
         self.newest.len() == jobs.len()
     }
 
     /// All ticks up to this second are over, and, unless nobody repeats them, what is run until it ends has ended.
-    pub(super) fn is_over(&self, jobs: &[Facts], until: i64, without_ledger: bool) -> bool {
+    pub(crate) fn is_over(&self, jobs: &[Facts], until: i64, without_ledger: bool) -> bool {
         let newest = |job: &Facts| self.newest.get(&job.name).is_some_and(|tick| *tick > until);
         let waits = |(job, tick): &(String, i64)| *tick <= until && !self.ended.contains(&(job.clone(), *tick));
         jobs.iter().all(newest) && (without_ledger || !self.open.values().any(waits))
     }
 
-    pub(super) fn note(&mut self, label: &str, line: &Line) {
+    /// Nothing that is open now is waited for: the store has forgotten it.
+    pub(crate) fn forget_open(&mut self) {
+        self.open.clear();
+    }
+
+    /// Nobody asks any more about ticks before this second.
+    pub(crate) fn forget_before(&mut self, second: i64) {
+        self.ended.retain(|(_, tick)| *tick >= second);
+        self.open.retain(|_, (_, tick)| *tick >= second);
+    }
+
+    pub(crate) fn note(&mut self, label: &str, line: &Line) {
         match line {
             Line::Leads { at_ns, .. } if self.leader.as_ref().is_none_or(|(since, _)| since < at_ns) => {
                 self.leader = Some((*at_ns, label.to_owned()));

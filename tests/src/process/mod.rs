@@ -10,7 +10,7 @@ mod mount;
 mod needed;
 mod node;
 mod patience;
-mod sampler;
+pub(crate) mod sampler;
 mod signals;
 mod talk;
 mod usage;

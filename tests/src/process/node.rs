@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 
 use super::jobs;
 use super::patience::PATIENCE;
-use super::sampler::{self, Flush, Log};
+use super::sampler::{self, Flush, Log, Pace};
 use super::talk::{Command, Held, Options, Told};
 
 const WORKERS: usize = 2;
@@ -46,7 +46,7 @@ pub fn run(mut arguments: impl Iterator<Item = String>) -> Result<(), Box<dyn st
         }
     };
     Told::Started { instance: elector.instance_id().to_string() }.tell();
-    let sampler = sampler::start(elector.clone(), options.label.clone(), log.clone())?;
+    let sampler = sampler::start(elector.clone(), options.label.clone(), log.clone(), Pace::CLOSE)?;
     tell_events(&elector)?;
     // They run for as long as this is kept.
     let _jobs = {

@@ -13,35 +13,46 @@ use leader_examples::history::{Line, View};
 
 use super::talk::Told;
 
-const PERIOD: Duration = Duration::from_micros(400);
-/// So often a view that lasts is logged again: a kill shortens it by no more.
-const FLUSH: Duration = Duration::from_millis(10);
+/// How often it looks and logs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pace {
+    /// Between two looks.
+    pub(crate) period: Duration,
+    /// So often a view that lasts is logged again: a kill shortens it by no more.
+    pub(crate) flush: Duration,
+}
+
+impl Pace {
+    /// For tests, which are short.
+    pub(crate) const CLOSE: Self = Self { period: Duration::from_micros(400), flush: Duration::from_millis(10) };
+}
+
 /// Who was not looking for so long has stood still.
 const STOOD_STILL: Duration = Duration::from_secs(1);
 
 /// The log of this process.
 #[derive(Debug, Clone)]
-pub(super) struct Log(Arc<File>);
+pub(crate) struct Log(Arc<File>);
 
 impl Log {
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
         Ok(Self(Arc::new(OpenOptions::new().create(true).append(true).open(path)?)))
     }
 
     /// Appends it by one write.
-    pub(super) fn add(&self, line: impl Into<Line>) {
+    pub(crate) fn add(&self, line: impl Into<Line>) {
         (&*self.0).write_all(line.into().to_json().as_bytes()).expect("the log can be written");
     }
 }
 
 /// Asks for what lasts to be logged up to now, and is told when it was.
-pub(super) type Flush = Sender<()>;
+pub(crate) type Flush = Sender<()>;
 
 /// Starts the thread; it runs as long as the process.
-pub(super) fn start(elector: Elector, label: String, log: Log) -> io::Result<Sender<Flush>> {
+pub(crate) fn start(elector: Elector, label: String, log: Log, pace: Pace) -> io::Result<Sender<Flush>> {
     let (flush, flushes) = channel();
     let groups: Vec<_> = elector.groups().iter().map(|g| Watched { group: g.to_string(), view: None }).collect();
-    let mut sampler = Sampler { elector, label, log, groups };
+    let mut sampler = Sampler { elector, label, log, groups, pace };
     let run = move || {
         let mut last = BootInstant::now();
         loop {
@@ -52,7 +63,7 @@ pub(super) fn start(elector: Elector, label: String, log: Log) -> io::Result<Sen
             if since >= STOOD_STILL {
                 Told::Woke { stood_still: since, leading }.tell();
             }
-            thread::sleep(PERIOD);
+            thread::sleep(pace.period);
         }
     };
     thread::Builder::new().name("sampler".to_owned()).spawn(run)?;
@@ -64,6 +75,7 @@ struct Sampler {
     label: String,
     log: Log,
     groups: Vec<Watched>,
+    pace: Pace,
 }
 
 struct Watched {
@@ -94,7 +106,7 @@ impl Sampler {
             match (&mut *view, seen) {
                 (Some((view, logged)), Some((at, term))) if view.term == term => {
                     view.ended_ns = at;
-                    if at >= *logged + u64::try_from(FLUSH.as_nanos()).unwrap_or(u64::MAX) {
+                    if at >= *logged + u64::try_from(self.pace.flush.as_nanos()).unwrap_or(u64::MAX) {
                         *logged = at;
                         self.log.add(view.clone());
                     }

@@ -2,8 +2,10 @@
 
 use std::fs;
 
+use serde::Serialize;
+
 /// What one process has in use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Usage {
     /// Threads.
     pub threads: usize,
@@ -15,7 +17,7 @@ pub struct Usage {
 
 impl Usage {
     /// Of the process with this id. None where there is no `/proc`, or no such process.
-    pub(super) fn of(pid: u32) -> Option<Self> {
+    pub(crate) fn of(pid: u32) -> Option<Self> {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
         let number = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name))?;

@@ -78,18 +78,25 @@ impl RedisCluster {
         for node in &cluster.nodes {
             node.command::<()>(&["CONFIG", "SET", "cluster-node-timeout", NODE_TIMEOUT_MS]);
         }
-        eventually("the cluster takes commands, and each replica is in step", || {
-            let is_ok = |node: &RedisServer| {
-                let is_replica = |info: String| info.contains("role:slave");
-                let replication = node.command::<String>(&["INFO", "replication"]);
-                let linked = replication.contains("master_link_status:up") || !is_replica(replication);
-                linked
-                    && all_of(node, "slave ", PRIMARIES)
-                    && node.command::<String>(&["CLUSTER", "INFO"]).contains("cluster_state:ok")
-            };
-            cluster.nodes.iter().all(is_ok).then_some(())
-        });
+        eventually("the cluster takes commands, and each replica is in step", || cluster.is_whole().then_some(()));
         Some(cluster)
+    }
+
+    /// Each node takes commands, knows as many primaries as replicas, none of them failed, and is in step if it is a replica.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        let is_ok = |node: &RedisServer| {
+            let asked = |parts: &[&str]| node.try_command::<String>(parts).unwrap_or_default();
+            let replication = asked(&["INFO", "replication"]);
+            let linked = replication.contains("role:master") || replication.contains("master_link_status:up");
+            let nodes = asked(&["CLUSTER", "NODES"]);
+            linked
+                && nodes.matches("slave ").count() == PRIMARIES
+                && nodes.matches("master ").count() == PRIMARIES
+                && !nodes.contains("fail")
+                && asked(&["CLUSTER", "INFO"]).contains("cluster_state:ok")
+        };
+        self.nodes.iter().all(is_ok)
     }
 
     fn first_owner(slot: u16) -> usize {
@@ -182,6 +189,16 @@ impl RedisCluster {
         self.nodes.iter().position(|node| line.contains(&format!("{}@", node.address())))
     }
 
+    /// Moves a slot with all that is in it.
+    ///
+    /// # Panics
+    /// If a node does not answer.
+    pub fn move_slot(&self, slot: u16, from: usize, to: usize) {
+        self.begin_to_move(slot, from, to);
+        while self.move_keys(slot, from, to) > 0 {}
+        self.end_to_move(slot, from, to);
+    }
+
     /// Begins to move a slot.
     pub fn begin_to_move(&self, slot: u16, from: usize, to: usize) {
         let slot = slot.to_string();
@@ -208,8 +225,11 @@ impl RedisCluster {
     /// Ends the move: from now on the slot is the other one's.
     pub fn end_to_move(&self, slot: u16, from: usize, to: usize) {
         let (slot, id) = (slot.to_string(), self.id(to));
-        // The one that gets it first, and then all that were there to see it.
-        for node in [to, from, (0..PRIMARIES).find(|node| ![from, to].contains(node)).unwrap_or(from)] {
+        let is_primary =
+            |node: &usize| self.nodes[*node].command::<String>(&["INFO", "replication"]).contains("role:master");
+        // The one that gets it first, and then all primaries, to see it.
+        let others = (0..self.nodes.len()).filter(|node| ![from, to].contains(node)).filter(is_primary);
+        for node in [to, from].into_iter().chain(others) {
             self.nodes[node].command::<()>(&["CLUSTER", "SETSLOT", &slot, "NODE", &id]);
         }
     }

@@ -161,6 +161,14 @@ impl RedisServer {
         list.lines().filter(|line| line.split(' ').any(|field| field == "user=default")).count()
     }
 
+    /// How much memory it uses, in bytes.
+    #[must_use]
+    pub fn used_memory(&self) -> u64 {
+        let info: String = self.command(&["INFO", "memory"]);
+        let used = info.lines().find_map(|line| line.strip_prefix("used_memory:")?.trim().parse().ok());
+        used.unwrap_or_default()
+    }
+
     /// How often each command was called since the server began or this was reset by `CONFIG RESETSTAT`, by its name in
     /// small letters. Calls inside of scripts count too.
     #[must_use]

@@ -1,6 +1,7 @@
 //! Where a server listens.
 
 use std::net::{IpAddr, SocketAddr};
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -51,6 +52,8 @@ impl Seat {
         words.push(binary.to_owned());
         let mut program = Command::new(&words[0]);
         program.args(&words[1..]);
+        // Whoever stops us at the console stops it by us: by itself it would save, and end.
+        program.process_group(0);
         program
     }
 }

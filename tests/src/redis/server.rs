@@ -1,6 +1,7 @@
 //! A Redis server of a test's own.
 
 use std::fs::{self, OpenOptions};
+use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Child;
@@ -250,7 +251,7 @@ impl RedisServer {
     /// If it does not start.
     pub fn restart_empty(&mut self) {
         self.kill();
-        self.forget();
+        empty(&self.data).expect("its folder can be emptied");
         self.begin();
     }
 
@@ -260,7 +261,11 @@ impl RedisServer {
     /// If it cannot save its data.
     pub fn snapshot(&self) {
         self.command::<()>(&["SAVE"]);
-        fs::copy(self.dump(), self.copy()).expect("it has saved its data");
+        // It writes nothing meanwhile, if it is one that writes all the time.
+        self.stop();
+        let copied = replace(&self.data, &self.copy());
+        self.cont();
+        copied.expect("it has saved its data");
     }
 
     /// Kills it and starts it with what the last [`snapshot`](Self::snapshot) holds.
@@ -269,8 +274,7 @@ impl RedisServer {
     /// If there is none, or it does not start.
     pub fn roll_back(&mut self) {
         self.kill();
-        self.forget();
-        fs::copy(self.copy(), self.dump()).expect("there is a snapshot");
+        replace(&self.copy(), &self.data).expect("there is a snapshot");
         self.begin();
     }
 
@@ -294,22 +298,40 @@ impl RedisServer {
         Pid::from_child(self.process.as_ref().expect("the server is running"))
     }
 
-    /// Removes all that it has saved.
-    fn forget(&self) {
-        for entry in fs::read_dir(&self.data).into_iter().flatten().flatten() {
-            let path = entry.path();
-            let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
-            removed.unwrap_or_else(|error| panic!("{} cannot be removed: {error}", path.display()));
+    fn copy(&self) -> PathBuf {
+        self.folder.path().join("snapshot")
+    }
+
+    /// Its process.
+    #[must_use]
+    pub fn id(&self) -> Option<u32> {
+        self.process.as_ref().map(Child::id)
+    }
+}
+
+/// Removes what is in a folder.
+fn empty(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() { fs::remove_dir_all(&path)? } else { fs::remove_file(&path)? }
+    }
+    Ok(())
+}
+
+/// Copies what is in a folder to another one, and removes what was there.
+fn replace(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    empty(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let copy = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            replace(&entry.path(), &copy)?;
+        } else {
+            fs::copy(entry.path(), copy)?;
         }
     }
-
-    fn dump(&self) -> PathBuf {
-        self.data.join("dump.rdb")
-    }
-
-    fn copy(&self) -> PathBuf {
-        self.folder.path().join("snapshot.rdb")
-    }
+    Ok(())
 }
 
 impl Drop for RedisServer {

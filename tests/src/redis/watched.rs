@@ -118,17 +118,18 @@ impl Watched {
     /// # Panics
     /// If that does not come about.
     pub fn until_all_know(&self) {
-        eventually("the sentinels know each other and the replicas", || {
-            let all = self.sentinels.iter().all(|sentinel| {
-                let about = |name: &str| -> HashMap<String, String> {
-                    sentinel.try_command(&["SENTINEL", name, SERVICE]).unwrap_or_default()
-                };
-                let about = about("master");
-                let is = |field: &str, value: &str| about.get(field).is_some_and(|known| known == value);
-                is("num-slaves", "2") && is("num-other-sentinels", "2") && is("flags", "master")
-            });
-            all.then_some(())
-        });
+        eventually("the sentinels know each other and the replicas", || self.all_know().then_some(()));
+    }
+
+    /// Whether it is so now.
+    #[must_use]
+    pub fn all_know(&self) -> bool {
+        self.sentinels.iter().all(|sentinel| {
+            let about: HashMap<String, String> =
+                sentinel.try_command(&["SENTINEL", "master", SERVICE]).unwrap_or_default();
+            let is = |field: &str, value: &str| about.get(field).is_some_and(|known| known == value);
+            is("num-slaves", "2") && is("num-other-sentinels", "2") && is("flags", "master")
+        })
     }
 
     /// Waits until another server than this one is a primary, and then until a sentinel names it.
@@ -190,7 +191,13 @@ impl Watched {
     /// # Panics
     /// If it refuses.
     pub fn fail_over(&self) {
-        self.sentinels[0].try_command::<()>(&["SENTINEL", "FAILOVER", SERVICE]).expect("all are well");
+        assert!(self.try_fail_over(), "all are well");
+    }
+
+    /// The same; whether it does. It refuses for a while after another fail-over.
+    #[must_use]
+    pub fn try_fail_over(&self) -> bool {
+        self.sentinels[0].try_command::<()>(&["SENTINEL", "FAILOVER", SERVICE]).is_ok()
     }
 
     /// For the sentinels this server is down from here on, and they cannot tell it anything; for everybody else it works on as

@@ -52,7 +52,7 @@ impl Attempt {
     }
 
     /// For a message.
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         format!("attempt {} of {} on {}", self.number, self.member, self.key)
     }
 }

@@ -10,26 +10,36 @@ fn bodies(attempts: &[Attempt]) -> Vec<(&Attempt, Body)> {
     bodies
 }
 
-/// Every pair of bodies that ran at one time. One that took a single step ran at no time that is certain.
-#[must_use]
-pub fn overlaps(attempts: &[Attempt]) -> Vec<Violation> {
+/// Every pair of bodies that ran at one time, the earlier one first. One that took a single step ran at no time that is
+/// certain.
+pub(crate) fn overlapping(attempts: &[Attempt]) -> Vec<[(&Attempt, Body); 2]> {
     let mut found = Vec::new();
     let lasting: Vec<_> = bodies(attempts).into_iter().filter(|(_, body)| body.at_ns <= body.last_ns).collect();
     for (n, (earlier, first)) in lasting.iter().enumerate() {
         for (later, second) in lasting[n + 1..].iter().take_while(|(_, second)| second.at_ns <= first.last_ns) {
-            found.push(Violation::Overlap {
-                earlier: earlier.name(),
-                later: later.name(),
-                from_ns: second.at_ns,
-                shared_ns: first.last_ns.min(second.last_ns) - second.at_ns + 1,
-            });
+            found.push([(*earlier, *first), (*later, *second)]);
         }
     }
     found
 }
 
+/// The same as violations.
+#[must_use]
+pub fn overlaps(attempts: &[Attempt]) -> Vec<Violation> {
+    overlapping(attempts).into_iter().map(overlap).collect()
+}
+
+pub(crate) fn overlap([(earlier, first), (later, second)]: [(&Attempt, Body); 2]) -> Violation {
+    Violation::Overlap {
+        earlier: earlier.name(),
+        later: later.name(),
+        from_ns: second.at_ns,
+        shared_ns: first.last_ns.min(second.last_ns) - second.at_ns + 1,
+    }
+}
+
 /// Every body whose token is not larger than that of every body that had begun before it was let in.
-pub(super) fn token_faults(attempts: &[Attempt]) -> Vec<Violation> {
+pub(crate) fn token_faults(attempts: &[Attempt]) -> Vec<Violation> {
     let by_begin = bodies(attempts);
     let mut by_entry = by_begin.clone();
     by_entry.sort_by_key(|(_, body)| body.since_ns);

@@ -7,6 +7,7 @@
 
 mod attempts;
 mod bodies;
+mod figures;
 mod spans;
 mod waiting;
 
@@ -14,10 +15,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use serde::Serialize;
-
 pub use attempts::{Attempt, Body, attempts};
 pub use bodies::overlaps;
+pub(crate) use bodies::{overlap, overlapping, token_faults};
+pub use figures::Figures;
 
 use super::crew::Between;
 use super::log::{How, Line};
@@ -144,56 +145,15 @@ impl fmt::Display for Violation {
     }
 }
 
-/// The figures of a chaos.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Figures {
-    /// Attempts to get a lock.
-    pub attempts: usize,
-    /// Bodies that began.
-    pub acquisitions: usize,
-    /// Steps of bodies.
-    pub steps: usize,
-    /// Bodies that ended with the lock held.
-    pub done: usize,
-    /// Bodies that were dropped because the lock was lost.
-    pub lost: usize,
-    /// Attempts that found somebody else in possession to the end of their wait.
-    pub busy: usize,
-    /// Attempts that failed because of the store.
-    pub failed: usize,
-    /// Attempts that were dropped.
-    pub dropped: usize,
-    /// Bodies whose process died.
-    pub died: usize,
-    /// Pairs of bodies that ran at once.
-    pub overlaps: usize,
-    /// Tokens that did not rise.
-    pub bad_tokens: usize,
-    /// Waiters of whom can be told whether they were passed.
-    pub waiters_judged: usize,
-    /// How many of those who came later passed one of them, at most.
-    pub most_passes: usize,
-    /// Locks whose holder died, and that were taken afterwards.
-    pub holders_died: usize,
-    /// Those of them where nothing but that death was the matter while somebody waited.
-    pub deaths_judged: usize,
-    /// The longest time that a lock was with nobody while somebody waited.
-    pub longest_gap_ns: u64,
-    /// The same, less what faults of the waiting and of the store account for.
-    pub longest_unexcused_ns: u64,
-    /// The longest time after the death of a holder where nothing else was the matter.
-    pub longest_after_death_ns: u64,
-}
-
 /// What the checker found.
 #[must_use]
 pub fn check(evidence: &Evidence) -> (Figures, Vec<Violation>) {
-    let (mut figures, mut found) = (Figures::default(), Vec::new());
+    let (mut figures, mut found) = (Figures { ttl_ns: evidence.bounds.ttl_ns, ..Figures::default() }, Vec::new());
     let lines = || evidence.members.values().flatten();
     figures.steps = lines().filter(|line| matches!(line, Line::Step { .. })).count();
     for attempts in attempts(&evidence.members).values() {
         count(evidence, attempts, &mut figures);
-        let (overlaps, bad_tokens) = (overlaps(attempts), bodies::token_faults(attempts));
+        let (overlaps, bad_tokens) = (overlaps(attempts), token_faults(attempts));
         figures.overlaps += overlaps.len();
         figures.bad_tokens += bad_tokens.len();
         found.extend(overlaps);

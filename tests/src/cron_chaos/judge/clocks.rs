@@ -34,7 +34,7 @@ pub(super) fn check(evidence: &Evidence, bodies: &[Body<'_>], counts: &mut [Coun
             0
         };
         let by_us = body.tick * 1_000_000 - (body.true_us + ahead);
-        if by_us > 0 && evidence.bounds.ledger {
+        if by_us > 0 && evidence.bounds.ledger && evidence.is_news(body.at_ns) {
             counts[body.job].early += 1;
             found.push(Violation::Early { body: body.to_string(), by_us });
         }

@@ -7,12 +7,16 @@
 //!   process was killed. One claim of a job is in flight at a time, so no process takes two ticks of a job along.
 //! - At most once, what a store may have forgotten is not run: only if it was restarted, and a process or the ledger says so of
 //!   that very tick.
+//! - If a store has lost its memory, or a part of it, a tick that was open then may be gone: only if it was claimed before, or
+//!   the job's record began anew after it, or somebody says so. At least once, what it has forgotten may be run again; and a run
+//!   may be joined by the next one.
 //! - A newest tick is run in place of others only where the job says so, and somebody must have told of each.
 //! - At least once, a tick that was begun three times need not end.
 //! - Two runs overlap only if one was written down right after its process had stood still, which nothing can prevent.
 
 mod bodies;
 mod clocks;
+mod figures;
 mod overlaps;
 mod ticks;
 
@@ -22,9 +26,8 @@ mod tests;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::Serialize;
-
 use self::bodies::bodies;
+pub use self::figures::{Counts, Figures};
 use super::jobs::Facts;
 use super::line::Line;
 use super::witness::Known;
@@ -43,6 +46,8 @@ pub struct Evidence {
     pub shifts: Vec<Shift>,
     /// What else went wrong.
     pub troubles: Vec<Trouble>,
+    /// When the store lost its memory, or a part of it: more than a restart with all of it.
+    pub losses: Vec<Loss>,
     /// What the ledger knew.
     pub known: Known,
     /// What holds for all.
@@ -58,6 +63,22 @@ pub struct Shift {
     pub at: Between,
     /// In microseconds.
     pub offset_us: i64,
+}
+
+/// A loss of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Loss {
+    /// It came between these instants of the boot clock.
+    pub at: Between,
+    /// The store's second before it.
+    pub second: i64,
+}
+
+impl Loss {
+    /// What was known before the first of these instants may have been forgotten at the second.
+    pub(crate) fn lies_between(&self, first_ns: u64, second_ns: u64) -> bool {
+        first_ns <= self.at.to_ns && self.at.from_ns <= second_ns
+    }
 }
 
 /// A time in which something was wrong.
@@ -93,54 +114,8 @@ pub struct Bounds {
     pub ledger: bool,
     /// So often was the store restarted.
     pub restarts: u64,
-}
-
-/// What became of the ticks of one kind of jobs, or of all.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
-    /// Ticks that were expected.
-    pub expected: u64,
-    /// Those that were begun.
-    pub ran: u64,
-    /// Those that were not, with no excuse.
-    pub lost: u64,
-    /// Bodies that began for a tick that had been begun, and were no further attempt at it.
-    pub doubled: u64,
-    /// Bodies that began before their tick was due.
-    pub early: u64,
-    /// Bodies that began while another one of the job was on.
-    pub overlapping: u64,
-    /// Ticks that were claimed by a process that was killed before the body's first line.
-    pub died: u64,
-    /// Ticks that the store may have forgotten, and a process said so.
-    pub forgotten: u64,
-    /// Ticks that a newer one was run in place of, as the job says.
-    pub passed: u64,
-    /// Bodies that were a further attempt.
-    pub repeated: u64,
-    /// Bodies that were cut.
-    pub cut: u64,
-    /// Ticks whose every attempt died, until they were given up.
-    pub given_up: u64,
-    /// From a tick to the first body of it, in milliseconds of this host's clock, at the most.
-    pub latest_ms: i64,
-}
-
-/// The figures of a chaos.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct Figures {
-    /// Of all jobs.
-    pub all: Counts,
-    /// By their kind.
-    pub kinds: BTreeMap<&'static str, Counts>,
-    /// Bodies that began.
-    pub bodies: u64,
-    /// How often another process led than before.
-    pub leader_changes: u64,
-    /// How often somebody became leader.
-    pub terms: u64,
-    /// Overlaps that came of a process that stood still.
-    pub after_halts: u64,
+    /// Bodies that began before this instant of the boot clock were counted elsewhere: they are there to be compared with.
+    pub news_ns: u64,
 }
 
 /// Something that must not be.
@@ -229,18 +204,32 @@ impl fmt::Display for Violation {
     }
 }
 
+impl Evidence {
+    /// It is to be counted here.
+    fn is_news(&self, at_ns: u64) -> bool {
+        at_ns >= self.bounds.news_ns
+    }
+
+    fn forgot_between(&self, first_ns: u64, second_ns: u64) -> bool {
+        self.losses.iter().any(|loss| loss.lies_between(first_ns, second_ns))
+    }
+}
+
 /// Adds up what the bodies wrote.
 #[must_use]
 pub fn judge(evidence: &Evidence) -> (Figures, Vec<Violation>) {
     let bodies = bodies(evidence);
     let mut found = Vec::new();
-    let mut figures = Figures { bodies: bodies.len() as u64, ..Figures::default() };
+    let mut figures = Figures {
+        bodies: bodies.iter().filter(|body| evidence.is_news(body.at_ns)).count() as u64,
+        ..Figures::default()
+    };
     let mut counts = vec![Counts::default(); evidence.jobs.len()];
     leaders(evidence, &mut figures);
     clocks::check(evidence, &bodies, &mut counts, &mut found);
     ticks::check(evidence, &bodies, &mut counts, &mut found);
     if evidence.bounds.ledger {
-        figures.after_halts = overlaps::check(evidence, &bodies, &mut counts, &mut found);
+        overlaps::check(evidence, &bodies, &mut counts, &mut figures, &mut found);
     }
     for (job, counts) in evidence.jobs.iter().zip(counts) {
         figures.all.add(&counts);
@@ -262,22 +251,4 @@ fn leaders(evidence: &Evidence, figures: &mut Figures) {
     all.dedup_by_key(|(term, ..)| *term);
     figures.terms = all.len() as u64;
     figures.leader_changes = all.windows(2).filter(|pair| pair[0].2 != pair[1].2).count() as u64;
-}
-
-impl Counts {
-    fn add(&mut self, other: &Self) {
-        self.expected += other.expected;
-        self.ran += other.ran;
-        self.lost += other.lost;
-        self.doubled += other.doubled;
-        self.early += other.early;
-        self.overlapping += other.overlapping;
-        self.died += other.died;
-        self.forgotten += other.forgotten;
-        self.passed += other.passed;
-        self.repeated += other.repeated;
-        self.cut += other.cut;
-        self.given_up += other.given_up;
-        self.latest_ms = self.latest_ms.max(other.latest_ms);
-    }
 }

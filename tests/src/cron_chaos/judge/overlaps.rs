@@ -1,19 +1,18 @@
 //! Runs of one job at a time.
 
 use super::bodies::{Body, troubles};
-use super::{Counts, Evidence, Violation, What};
+use super::{Counts, Evidence, Figures, Violation, What};
 
 /// So soon after its process goes on is a body that cannot go on over: on a busy machine.
 const SOON_NS: u64 = 700_000_000;
 
-/// How many overlaps came of a process that stood still.
 pub(super) fn check(
     evidence: &Evidence,
     bodies: &[Body<'_>],
     counts: &mut [Counts],
+    figures: &mut Figures,
     found: &mut Vec<Violation>,
-) -> u64 {
-    let mut excused = 0;
+) {
     let mut by_job: Vec<Vec<&Body<'_>>> = vec![Vec::new(); evidence.jobs.len()];
     for body in bodies.iter().filter(|body| evidence.jobs[body.job].kind.is_exclusive()) {
         by_job[body.job].push(body);
@@ -21,9 +20,11 @@ pub(super) fn check(
     for (job, bodies) in by_job.iter().enumerate() {
         let mut last: Option<&Body<'_>> = None;
         for body in bodies {
-            if let Some(last) = last.filter(|last| last.over.at_ns() > body.at_ns) {
+            if let Some(last) = last.filter(|last| last.over.at_ns() > body.at_ns && evidence.is_news(body.at_ns)) {
                 if late_line(evidence, last, body) {
-                    excused += 1;
+                    figures.after_halts += 1;
+                } else if evidence.forgot_between(last.at_ns, body.at_ns) {
+                    figures.joined += 1;
                 } else {
                     counts[job].overlapping += 1;
                     found.push(Violation::Overlap { first: last.to_string(), second: body.to_string() });
@@ -34,7 +35,6 @@ pub(super) fn check(
             }
         }
     }
-    excused
 }
 
 /// The process of the first stood still when the second began, and the first was over as soon as it went on; or that of the

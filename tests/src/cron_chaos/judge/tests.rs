@@ -20,13 +20,14 @@ impl Scene {
         let all = Jobs::All(1).list();
         let wanted = ["again-0", "all-0", "once-0", "rare-0"];
         let jobs = all.into_iter().filter(|job| wanted.contains(&job.name.as_str())).collect();
-        let bounds = Bounds { expected: (S, S + 2), own_clocks: false, ledger: true, restarts: 0 };
+        let bounds = Bounds { expected: (S, S + 2), own_clocks: false, ledger: true, restarts: 0, news_ns: 0 };
         let evidence = Evidence {
             jobs,
             members: BTreeMap::new(),
             deaths: BTreeMap::new(),
             shifts: Vec::new(),
             troubles: Vec::new(),
+            losses: Vec::new(),
             known: Known::default(),
             bounds,
         };
@@ -204,4 +205,54 @@ fn two_runs_overlap_unless_the_line_came_late_because_its_process_stood_still() 
     assert_eq!(overlap(1_500).trouble("b", What::Halt, 100, 500).found(), ["overlap"], "it went on long before");
     assert_eq!(overlap(1_500).trouble("b", What::Halt, 100, 1_490).found(), [""; 0]);
     assert_eq!(overlap(900).found(), [""; 0]);
+}
+
+/// The store loses its memory so many milliseconds after the first tick.
+fn forgets(mut scene: Scene, ms: u64) -> Scene {
+    scene.0.losses.push(Loss { at: Between { from_ns: at(ms), to_ns: at(ms) }, second: S + (ms / 1_000) as i64 });
+    scene
+}
+
+#[test]
+fn a_tick_that_was_open_when_the_store_lost_its_memory_is_excused_only_by_a_fact() {
+    let anew = |mut scene: Scene, since| {
+        scene.0.known.since.insert(("again-0".to_owned(), since));
+        scene
+    };
+    let scene = |ms| forgets(Scene::new().without("again-0", S + 1), ms);
+    assert_eq!(scene(1_500).found(), ["lost"], "nobody knows of it");
+    assert_eq!((anew(scene(1_500), S + 1).found(), anew(scene(1_500), S + 1).counts().forgotten), (vec![], 1));
+    assert_eq!(scene(1_500).claimed("again-0", S + 1, "a").found(), [""; 0]);
+    assert_eq!(anew(scene(1_500), S).found(), ["lost"], "the record began before the tick");
+    assert_eq!(anew(scene(2_500), S + 2).found(), ["lost"], "a later one had been begun before");
+    assert_eq!(anew(Scene::new().without("again-0", S + 1), S + 1).found(), ["lost"], "nothing was forgotten");
+}
+
+#[test]
+fn what_the_store_has_forgotten_may_be_run_again_at_least_once_and_is_doubled_at_most_once() {
+    let again = |job| Scene::new().runs("b", job, S, 1, 1_500, 10);
+    assert_eq!(forgets(again("again-0"), 1_000).counts().repeated, 1);
+    assert_eq!(forgets(again("again-0"), 1_000).found(), [""; 0]);
+    assert_eq!(forgets(again("again-0"), 1_600).found(), ["doubled"], "before it forgot");
+    assert_eq!(forgets(again("all-0"), 1_000).found(), ["doubled"]);
+}
+
+#[test]
+fn a_run_that_the_store_has_forgotten_may_be_joined_and_need_not_end() {
+    let overlap = || Scene::new().without("all-0", S).runs("b", "all-0", S, 1, 0, 1_500);
+    assert_eq!(overlap().found(), ["overlap"]);
+    assert_eq!(forgets(overlap(), 900).found(), [""; 0]);
+    let mut died = Scene::new().without("again-0", S + 1).killed("b", 1_100);
+    died.begins("b", "again-0", S + 1, 1, 50);
+    assert_eq!(forgets(died, 1_200).found(), [""; 0]);
+}
+
+#[test]
+fn what_was_counted_before_is_compared_with_and_not_counted_again() {
+    let mut scene = Scene::new().runs("b", "all-0", S, 1, 2_900, 10);
+    scene.0.bounds.expected = (S + 2, S + 2);
+    scene.0.bounds.news_ns = at(1_500);
+    assert_eq!(scene.found(), ["doubled"], "by a body of which the first was counted before");
+    scene.0.bounds.news_ns = at(2_950);
+    assert_eq!(scene.found(), [""; 0]);
 }

@@ -21,7 +21,7 @@ pub(super) fn check(evidence: &Evidence, bodies: &[Body<'_>], counts: &mut [Coun
     for body in bodies {
         by_tick.entry((body.job, body.tick)).or_default().push(body);
         let counts = &mut counts[body.job];
-        counts.cut += u64::from(matches!(body.over, Over::Cut(_)));
+        counts.cut += u64::from(matches!(body.over, Over::Cut(_)) && evidence.is_news(body.at_ns));
     }
     for ((job, tick), bodies) in &by_tick {
         begun(evidence, *job, *tick, bodies, &mut counts[*job], found);
@@ -67,10 +67,12 @@ fn begun(
     counts: &mut Counts,
     found: &mut Vec<Violation>,
 ) {
-    let Facts { name, kind } = &evidence.jobs[job];
+    let Facts { name, kind, .. } = &evidence.jobs[job];
     let told = || bodies.iter().map(ToString::to_string).collect::<Vec<_>>();
-    let late_us = bodies[0].true_us - tick * 1_000_000;
-    counts.latest_ms = counts.latest_ms.max(late_us / 1_000);
+    if evidence.is_news(bodies[0].at_ns) {
+        let late_us = bodies[0].true_us - tick * 1_000_000;
+        counts.latest_ms = counts.latest_ms.max(late_us / 1_000);
+    }
     let again = kind.is_at_least_once() && evidence.bounds.ledger;
     let mut attempts = HashSet::new();
     let mut doubled = 0;
@@ -78,7 +80,9 @@ fn begun(
         let further = attempts.insert(body.attempt) && again;
         let ended = bodies[..place].iter().find(|earlier| matches!(earlier.over, Over::Ended(_)));
         match ended {
-            _ if place == 0 => {}
+            _ if place == 0 || !evidence.is_news(body.at_ns) => {}
+            // What it has forgotten is run again, at least once.
+            _ if again && evidence.forgot_between(bodies[place - 1].at_ns, body.at_ns) => counts.repeated += 1,
             _ if !further => doubled += 1,
             // The ledger did not know of that end.
             Some(ended) if !untold(evidence, ended, body) => doubled += 1,
@@ -89,9 +93,13 @@ fn begun(
         counts.doubled += doubled;
         found.push(Violation::Doubled { job: name.clone(), tick, bodies: told() });
     }
-    if again && !bodies.iter().any(|body| matches!(body.over, Over::Ended(_))) && tick <= evidence.bounds.expected.1 {
+    let (from, until) = evidence.bounds.expected;
+    if again && !bodies.iter().any(|body| matches!(body.over, Over::Ended(_))) && tick <= until {
+        let once = u64::from(tick >= from);
         if attempts.contains(&ATTEMPTS) || evidence.known.given_up.contains(&(name.clone(), tick)) {
-            counts.given_up += 1;
+            counts.given_up += once;
+        } else if evidence.forgot_between(bodies[0].at_ns, u64::MAX) {
+            counts.forgotten += once;
         } else {
             found.push(Violation::NoEnd { job: name.clone(), tick, bodies: told() });
         }
@@ -117,11 +125,20 @@ struct Reasons<'a> {
     claims: HashMap<(&'a str, i64), Vec<&'a str>>,
     forgotten: HashMap<&'a str, Vec<(i64, u64)>>,
     passed: HashMap<&'a str, Vec<(i64, u64)>>,
+    /// The newest tick of a job that was begun before a loss of memory, by the number of that.
+    begun: HashMap<(&'a str, usize), i64>,
 }
 
 impl<'a> Reasons<'a> {
     fn of(evidence: &'a Evidence, bodies: &'a [Body<'a>]) -> Self {
-        let mut reasons = Self { claims: HashMap::new(), forgotten: HashMap::new(), passed: HashMap::new() };
+        let (claims, forgotten, passed) = (HashMap::new(), HashMap::new(), HashMap::new());
+        let mut reasons = Self { claims, forgotten, passed, begun: HashMap::new() };
+        for (number, loss) in evidence.losses.iter().enumerate() {
+            for body in bodies.iter().filter(|body| body.at_ns < loss.at.from_ns) {
+                let newest = reasons.begun.entry((body.name, number)).or_insert(body.tick);
+                *newest = (*newest).max(body.tick);
+            }
+        }
         for (job, tick, instance) in &evidence.known.claims {
             reasons.claims.entry((job, *tick)).or_default().push(instance);
         }
@@ -142,6 +159,18 @@ impl<'a> Reasons<'a> {
         reasons
     }
 
+    /// The store lost its memory while no later tick of the job had been begun.
+    fn was_open_at_a_loss(&self, evidence: &Evidence, job: &str, tick: i64) -> bool {
+        let open = |number| self.begun.get(&(job, number)).is_none_or(|newest| *newest < tick);
+        (0..evidence.losses.len()).any(open)
+    }
+
+    /// The job's record was lost, and the next one began after the tick.
+    fn began_anew(&self, evidence: &Evidence, job: &str, tick: i64) -> bool {
+        let since = evidence.known.since.iter().filter(|(of, _)| of == job);
+        since.into_iter().any(|(_, since)| tick <= *since && evidence.losses.iter().any(|loss| loss.second <= *since))
+    }
+
     /// The error: what was said of it, and excuses nothing.
     fn not_begun(&self, evidence: &Evidence, job: &Facts, tick: i64) -> Result<Reason<'a>, String> {
         let (name, kind) = (job.name.as_str(), job.kind);
@@ -156,6 +185,11 @@ impl<'a> Reasons<'a> {
         let killed = claimers.iter().find(|member| evidence.deaths.contains_key(**member));
         match killed {
             _ if !evidence.bounds.ledger => {}
+            _ if (forgotten || !claimers.is_empty() || self.began_anew(evidence, name, tick))
+                && self.was_open_at_a_loss(evidence, name, tick) =>
+            {
+                return Ok(Reason::Forgotten);
+            }
             _ if forgotten && !kind.is_at_least_once() && evidence.bounds.restarts > 0 => return Ok(Reason::Forgotten),
             Some(member) if !kind.is_at_least_once() => return Ok(Reason::Died(member)),
             _ if may_pass => return Ok(Reason::Passed),
