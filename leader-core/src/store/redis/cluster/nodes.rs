@@ -8,9 +8,8 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
 use super::super::address::Server;
-use super::super::connection::{Client, Failure, Reply};
+use super::super::connection::{Failure, Reply};
 use super::super::failure::{calls_for_a_new_link, code};
-use super::super::fred::FredClient;
 use super::super::session::{Answered, Call, Script, Session, left};
 use super::map::Map;
 use super::redirect::Redirect;
@@ -136,7 +135,7 @@ impl Nodes {
         read: Read<'_, T>,
         until: Instant,
     ) -> Result<Answered<T>, Failure> {
-        let link = FredClient::new(self.map.address(server)).connect(left(until)?).await?;
+        let link = self.map.client_of(server).connect(left(until)?).await?;
         Ok(read(call.asking(&*link, until).await?))
     }
 
@@ -148,7 +147,7 @@ impl Nodes {
         }
         // Those that have no slots any more. Calls that are under way there go on.
         open.retain(|server, _| self.map.has_slots(server));
-        let client = Arc::new(FredClient::new(self.map.address(server.clone())));
+        let client = self.map.client_of(server.clone());
         let session = Session::beside(client, Arc::clone(&self.script), self.announcer.clone(), self.timeout);
         let node = Arc::new(Node { session, room: Semaphore::new(CALLS) });
         open.insert(server.clone(), Arc::clone(&node));
