@@ -1,6 +1,7 @@
 //! What an elector is told: where the leases live, which groups to take part in, and in which rhythm.
 
 mod env;
+mod redis_client;
 mod timing;
 
 use std::fmt;
@@ -14,6 +15,7 @@ use crate::group::{GroupName, declared_groups};
 use crate::identity::InstanceId;
 use crate::store::LeaseStore;
 
+pub use redis_client::RedisClient;
 pub(crate) use timing::{MIN_TTL, Timing};
 
 /// The configuration of an [`Elector`](crate::Elector).
@@ -57,20 +59,24 @@ pub(crate) enum StoreChoice {
 
 /// What a store that is opened by its URL is told.
 #[derive(Debug, Clone)]
-#[cfg_attr(not(any(feature = "redis", feature = "sqlite")), allow(dead_code, reason = "for stores that are left out"))]
+#[cfg_attr(
+    not(any(feature = "redis-fred", feature = "redis-rs", feature = "sqlite")),
+    allow(dead_code, reason = "for stores that are left out")
+)]
 pub(crate) struct StoreOptions {
     pub(crate) fresh_store: FreshStore,
     pub(crate) prefix: String,
     pub(crate) lock_prefix: String,
     pub(crate) shortest_quarantine: Duration,
     pub(crate) replicas: u8,
+    pub(crate) redis_client: Option<RedisClient>,
 }
 
 impl Default for StoreOptions {
     fn default() -> Self {
         let fresh_store = FreshStore::default();
         let (prefix, lock_prefix) = ("leader:".to_owned(), "_lock:".to_owned());
-        Self { fresh_store, prefix, lock_prefix, shortest_quarantine: Duration::ZERO, replicas: 0 }
+        Self { fresh_store, prefix, lock_prefix, shortest_quarantine: Duration::ZERO, replicas: 0, redis_client: None }
     }
 }
 
@@ -94,7 +100,7 @@ impl StoreOptions {
             let reason = format!("keys of leases, which begin with `{}`, could be those of locks", self.prefix);
             return refuse(&self.lock_prefix, reason);
         }
-        Ok(())
+        self.redis_client.map_or(Ok(()), RedisClient::check)
     }
 
     /// Whether some lock's key can be some group's lease.
@@ -140,13 +146,15 @@ impl Config {
     /// As the environment says. `LEADER_STORE` must be set; each of the others stands for the setter of its name:
     /// `LEADER_GROUPS`, `LEADER_OBSERVE` (names with commas between), `LEADER_INSTANCE_ID` (the readable part of the id, to
     /// which a random suffix is added), `LEADER_TTL`, `LEADER_HEARTBEAT`, `LEADER_RETRY`, `LEADER_OPERATION_TIMEOUT`
-    /// (durations such as `10s` or `500ms`), `LEADER_PREFIX`, `LEADER_LOCK_PREFIX`, `LEADER_REPLICAS` (a number).
+    /// (durations such as `10s` or `500ms`), `LEADER_PREFIX`, `LEADER_LOCK_PREFIX`, `LEADER_REPLICAS` (a number),
+    /// `LEADER_REDIS_CLIENT` (`fred` or `redis-rs`).
     ///
     /// Any other variable that begins with `LEADER_` is only warned about: Kubernetes sets some for a service called
     /// `leader`.
     ///
     /// # Errors
-    /// [`ConfigError`] if `LEADER_STORE` is missing, a duration or number cannot be read, or one of these is not Unicode.
+    /// [`ConfigError`] if `LEADER_STORE` is missing, a duration or number cannot be read, no client has that name, or one of these
+    /// is not Unicode.
     pub fn from_env() -> Result<Self, ConfigError> {
         env::read(std::env::vars_os())
     }
@@ -329,6 +337,12 @@ impl Config {
         self.store_option("replicas", |options| options.replicas = replicas)
     }
 
+    /// The crate that speaks to a Redis server that is opened by its URL: by default the one behind the feature `redis`, or the
+    /// only one that is built in. One that is not built in is refused at the start.
+    pub fn redis_client(self, client: RedisClient) -> Self {
+        self.store_option("redis_client", |options| options.redis_client = Some(client))
+    }
+
     fn store_option(mut self, setting: &'static str, set: impl FnOnce(&mut StoreOptions)) -> Self {
         match &mut self.store {
             StoreChoice::Url { options, .. } => set(options),
@@ -477,6 +491,7 @@ mod tests {
             (given().prefix("app:"), "prefix"),
             (given().shortest_quarantine(Duration::from_secs(30)), "shortest_quarantine"),
             (given().replicas(1), "replicas"),
+            (given().redis_client(RedisClient::Fred), "redis_client"),
         ] {
             assert_eq!(config.open_store().err(), Some(ConfigError::StoreSetting { setting }));
         }

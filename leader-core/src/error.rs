@@ -4,6 +4,7 @@ use std::fmt;
 use std::panic::Location;
 use std::time::Duration;
 
+use crate::config::RedisClient;
 use crate::group::{GroupName, InvalidGroupName};
 use crate::identity::InvalidInstanceId;
 use crate::work::RunningWork;
@@ -186,6 +187,23 @@ pub enum ConfigError {
         prefix: String,
         /// What is wrong with it.
         reason: String,
+    },
+    /// A client for Redis that there is not.
+    #[error("no client for Redis is called `{name}`; write `fred` or `redis-rs` (LEADER_REDIS_CLIENT)")]
+    RedisClientName {
+        /// The begin of the name.
+        name: String,
+    },
+    /// A client for Redis that is not part of this build.
+    #[error(
+        "the client `{client}` for Redis needs the cargo feature `{feature}` of leader-core, which this build does not have; \
+         enable it, or leave the choice to the build (Config::redis_client, LEADER_REDIS_CLIENT)"
+    )]
+    RedisClientNotBuiltIn {
+        /// The client that was chosen.
+        client: RedisClient,
+        /// The feature to enable.
+        feature: &'static str,
     },
     /// A clock that is moved by hand cannot serve the whole process.
     #[error("an elector with a manual clock cannot be bootstrapped; start it with Elector::start and use its scope")]

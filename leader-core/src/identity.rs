@@ -37,7 +37,7 @@ impl InstanceId {
     }
 
     /// Whatever another application wrote into a lease, so that it can be shown.
-    #[cfg(feature = "redis")]
+    #[cfg(any(feature = "redis-fred", feature = "redis-rs"))]
     pub(crate) fn of_stranger(text: &str) -> Self {
         let shown: String = text.chars().take(256).map(|c| if c.is_ascii_graphic() { c } else { '?' }).collect();
         Self(if shown.is_empty() { "(empty)".into() } else { shown.into() })

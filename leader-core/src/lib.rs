@@ -57,7 +57,7 @@
 //! | work that is done once | [`#[run_once]`](macro@run_once), [`Elector::once`], [`once()`], [`Elector::forget`] |
 //! | writes that are too late | [`fence`]: refused where they land, by their tokens |
 //! | operations | [`Elector::status`], [`Elector::doctor`], [`Elector::live`], [`Elector::ready`]; logs by `tracing`, target `leader` |
-//! | policies | [`RenewalFailure`], [`Reclaim`], [`FreshStore`] |
+//! | policies | [`RenewalFailure`], [`Reclaim`], [`FreshStore`], [`RedisClient`] |
 //! | stores | [`store`]: the trait [`LeaseStore`](store::LeaseStore), a Redis server, a file, a memory |
 //! | tests | [`Elector::scope`], [`Elector::enter`]; `testing` |
 //!
@@ -65,8 +65,9 @@
 //! | feature | gives | default |
 //! |---|---|---|
 //! | `macros` | [`#[leader_only]`](macro@leader_only), [`#[with_lock]`](macro@with_lock), [`#[run_once]`](macro@run_once) | on |
-//! | `redis` | the store for many hosts: `redis://host:6379` | on |
-//! | `redis-tls` | the same over TLS: `rediss://host:6379` | |
+//! | `redis` | the store for many hosts: `redis://host:6379`; it stands for `redis-fred` | on |
+//! | `redis-fred`, `redis-rs` | the same by the crate `fred`, or by the crate `redis`: one of them is enough, and with both [`Config::redis_client`] decides | |
+//! | `redis-tls` | the same over TLS, besides one of these: `rediss://host:6379` | |
 //! | `sqlite` | the store for one host: `sqlite:///path` (Unix only) | on |
 //! | `signal` | `shutdown_signal` | |
 //! | `serde` | `Serialize` for [`Status`], [`Event`], [`Finding`] and their parts | |
@@ -106,7 +107,7 @@ mod work;
 
 pub use bootstrap::{bootstrap, current};
 pub use clock::BootInstant;
-pub use config::{Config, FreshStore};
+pub use config::{Config, FreshStore, RedisClient};
 pub use doctor::{Finding, Severity};
 pub use election::{LossReason, Reclaim, RenewalFailure};
 pub use elector::Elector;

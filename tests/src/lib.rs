@@ -22,6 +22,8 @@ pub mod one_job;
 pub mod process;
 #[cfg(target_os = "linux")]
 pub mod redis;
+#[cfg(target_os = "linux")]
+pub mod redis_clients;
 pub mod script;
 pub mod sim;
 #[cfg(target_os = "linux")]

@@ -9,7 +9,7 @@ use crate::error::ConfigError;
 const PREFIX: &str = "LEADER_";
 
 /// What means something. Whatever else begins like these is only warned about.
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "STORE",
     "GROUPS",
     "OBSERVE",
@@ -21,6 +21,7 @@ const KEYS: [&str; 11] = [
     "PREFIX",
     "LOCK_PREFIX",
     "REPLICAS",
+    "REDIS_CLIENT",
 ];
 
 /// `variables` are handed in, so that a test need not change the process's own.
@@ -56,6 +57,7 @@ pub(super) fn read(variables: impl Iterator<Item = (OsString, OsString)>) -> Res
             "PREFIX" => config.prefix(value),
             "LOCK_PREFIX" => config.lock_prefix(value),
             "REPLICAS" => config.replicas(number(&key, &value)?),
+            "REDIS_CLIENT" => config.redis_client(value.parse()?),
             _ => {
                 tracing::warn!(target: "leader", "the environment variable {PREFIX}{key} means nothing to the elector");
                 config
@@ -88,7 +90,7 @@ fn number(key: &str, value: &str) -> Result<u8, ConfigError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::StoreChoice;
+    use crate::config::{RedisClient, StoreChoice};
 
     fn read_from(variables: &[(&str, &str)]) -> Result<Config, ConfigError> {
         read(variables.iter().map(|(k, v)| ((*k).into(), (*v).into())))
@@ -108,13 +110,14 @@ mod tests {
             ("LEADER_PREFIX", "app:"),
             ("LEADER_LOCK_PREFIX", "app-lock:"),
             ("LEADER_REPLICAS", "2"),
+            ("LEADER_REDIS_CLIENT", "redis-rs"),
         ])
         .unwrap();
         assert_eq!((config.groups.len(), config.observed.len()), (2, 1));
-        assert!(
-            matches!(&config.store, StoreChoice::Url { options, .. } if options.prefix == "app:" && options.lock_prefix == "app-lock:")
-        );
-        assert!(matches!(&config.store, StoreChoice::Url { options, .. } if options.replicas == 2));
+        let StoreChoice::Url { options, .. } = &config.store else { panic!("{config:?}") };
+        assert_eq!((options.prefix.as_str(), options.lock_prefix.as_str()), ("app:", "app-lock:"));
+        assert_eq!(options.replicas, 2);
+        assert_eq!(options.redis_client, Some(RedisClient::RedisRs));
         assert!(config.resolve_instance_id().unwrap().as_str().starts_with("pod-7-"));
         let timing = config.timing.resolve().unwrap();
         assert_eq!((timing.ttl, timing.heartbeat), (Duration::from_secs(5), Duration::from_secs(1)));

@@ -7,7 +7,7 @@
 pub(crate) mod ledger;
 mod lock;
 pub(crate) mod memory;
-#[cfg(feature = "redis")]
+#[cfg(any(feature = "redis-fred", feature = "redis-rs"))]
 pub(crate) mod redis;
 pub(crate) mod rules;
 #[cfg(feature = "sqlite")]
@@ -33,7 +33,7 @@ pub use ledger::{
 };
 pub use lock::{Busy, InvalidLockKey, LockAnswer, LockAnswers, LockBatch, LockCommand, LockKey, LockOp, LockOwner};
 pub use memory::MemoryStore;
-#[cfg(feature = "redis")]
+#[cfg(any(feature = "redis-fred", feature = "redis-rs"))]
 pub use redis::RedisStore;
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteStore;

@@ -67,12 +67,12 @@ fn sqlite(_rest: &str, _options: &StoreOptions) -> Result<Arc<dyn LeaseStore>, S
     Err(StoreUrlError::NotBuiltIn { scheme: "sqlite".to_owned(), feature: "sqlite", since: "this version" })
 }
 
-#[cfg(feature = "redis")]
+#[cfg(any(feature = "redis-fred", feature = "redis-rs"))]
 fn redis(_scheme: &str, url: &str, options: &StoreOptions) -> Result<Arc<dyn LeaseStore>, StoreUrlError> {
     Ok(Arc::new(super::RedisStore::open(url, options)?))
 }
 
-#[cfg(not(feature = "redis"))]
+#[cfg(not(any(feature = "redis-fred", feature = "redis-rs")))]
 fn redis(scheme: &str, _url: &str, _options: &StoreOptions) -> Result<Arc<dyn LeaseStore>, StoreUrlError> {
     Err(StoreUrlError::NotBuiltIn { scheme: scheme.to_owned(), feature: "redis", since: "this version" })
 }
@@ -123,7 +123,7 @@ mod tests {
         assert!(refused("sqlite:///a").contains("feature `sqlite`"));
     }
 
-    #[cfg(not(feature = "redis"))]
+    #[cfg(not(any(feature = "redis-fred", feature = "redis-rs")))]
     #[test]
     fn a_redis_url_names_the_feature_and_never_the_password() {
         for scheme in ["redis", "rediss", "redis-sentinel", "rediss-sentinel", "redis-cluster", "rediss-cluster"] {

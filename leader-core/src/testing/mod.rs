@@ -27,7 +27,7 @@ pub mod ledger {
 }
 
 /// The Redis store's script by itself, for simulations and models. Not part of the stable API.
-#[cfg(feature = "redis")]
+#[cfg(any(feature = "redis-fred", feature = "redis-rs"))]
 #[doc(hidden)]
 pub mod redis_script {
     pub use crate::store::redis::testing::*;

@@ -3,6 +3,7 @@
 //! [`Fleet`] starts them (the program `node`), stops, continues and kills them, waits for what they tell, and reads their
 //! logs; whatever happens, none outlives it.
 
+mod chosen;
 mod fleet;
 mod jobs;
 mod locks;
@@ -18,6 +19,7 @@ mod wall;
 mod watch;
 mod wear;
 
+pub use chosen::{again_over_the_other_client, config_at, store_at};
 pub use fleet::{Fleet, Spawn};
 pub use jobs::{JobPlan, JobRun, MissedTicks};
 pub use locks::is_writing;

@@ -6,16 +6,15 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Barrier, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use leader_core::store::RedisStore;
 use leader_core::{
-    BootInstant, Config, Elector, FreshStore, Lease, LockError, LockGuard, Reclaim, RenewalFailure, StoreUrlError,
-    leader_only,
+    BootInstant, Config, Elector, FreshStore, Lease, LockError, LockGuard, Reclaim, RenewalFailure, leader_only,
 };
 use leader_examples::history::Run;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
+use super::chosen::{config_at, store_at};
 use super::jobs;
 use super::patience::PATIENCE;
 use super::sampler::{self, Flush, Log, Pace};
@@ -38,7 +37,7 @@ pub fn run(mut arguments: impl Iterator<Item = String>) -> Result<(), Box<dyn st
     tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).with_ansi(false).init();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_time().build()?;
     let log = Log::open(&options.log)?;
-    let elector = match runtime.block_on(leader_core::bootstrap(config(&options)?)) {
+    let elector = match runtime.block_on(leader_core::bootstrap(config(&options))) {
         Ok(elector) => elector,
         Err(error) => {
             Told::NotStarted { error: error.to_string() }.tell();
@@ -63,11 +62,11 @@ pub fn run(mut arguments: impl Iterator<Item = String>) -> Result<(), Box<dyn st
     std::process::exit(0)
 }
 
-fn config(options: &Options) -> Result<Config, StoreUrlError> {
+fn config(options: &Options) -> Config {
     let fresh = if options.trust_fresh_store { FreshStore::Trust } else { FreshStore::Wait };
     let mut config = match options.script_flaw {
-        None => Config::new(&options.store).fresh_store(fresh),
-        Some(flaw) => Config::with_store(RedisStore::new(&options.store)?.fresh_store(fresh).with_script_flaw(flaw)),
+        None => config_at(&options.store).fresh_store(fresh),
+        Some(flaw) => Config::with_store(store_at(&options.store).fresh_store(fresh).with_script_flaw(flaw)),
     };
     config = config.ttl(options.ttl).groups(&options.groups).grace(GRACE);
     if let Some(heartbeat) = options.heartbeat {
@@ -91,7 +90,7 @@ fn config(options: &Options) -> Result<Config, StoreUrlError> {
     if let Some(variant) = options.known_bad {
         config = config.known_bad(variant);
     }
-    Ok(config)
+    config
 }
 
 /// One thread a group: the runtime's workers may be blocked.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leader_core::Elector;
-use leader_core::store::RedisStore;
 use leader_core::testing::conformance;
+use leader_tests::process::store_at;
 use leader_tests::redis::RedisCluster;
 
 use crate::config;
@@ -13,7 +13,7 @@ use crate::config;
 #[tokio::test(flavor = "multi_thread")]
 async fn it_keeps_the_contract_of_stores() {
     let Some(cluster) = RedisCluster::start(&[]) else { return };
-    conformance(|| Arc::new(RedisStore::new(&cluster.url()).unwrap())).await;
+    conformance(|| Arc::new(store_at(&cluster.url()))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use leader_core::{BootInstant, Config, FreshStore};
 use leader_examples::history::View;
-use leader_tests::process::{Fleet, Reign};
+use leader_tests::process::{Fleet, Reign, again_over_the_other_client, config_at};
 use leader_tests::redis::RedisCluster;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_node");
@@ -32,7 +32,16 @@ const LONG: Duration = Duration::from_secs(60);
 
 /// On a cluster that is taken for new.
 fn config(url: &str) -> Config {
-    Config::new(url).fresh_store(FreshStore::Trust).ttl(Duration::from_secs(10))
+    config_at(url).fresh_store(FreshStore::Trust).ttl(Duration::from_secs(10))
+}
+
+#[test]
+fn the_same_holds_over_the_other_client() {
+    again_over_the_other_client(&[
+        "outage::a_node_that_is_killed_takes_only_its_own_groups_with_it_until_its_replica_is_in_its_place",
+        "outage::a_node_that_stands_still_is_replaced_and_nobody_leads_by_it_when_it_goes_on",
+        "contract::it_keeps_the_contract_of_stores",
+    ]);
 }
 
 /// A cluster, and two nodes of a fleet on it, which have a group in the slots of each primary.

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use leader_core::store::{Announcement, Answer, Batch, Command, LeaseStore, Op, RedisStore, SameId};
+use leader_core::store::{Announcement, Answer, Batch, Command, LeaseStore, Op, SameId};
 use leader_core::testing::Listener;
 use leader_core::{BootInstant, Candidate, Elector, FreshStore, GroupName, Incarnation, InstanceId, StoreError, Term};
-use leader_tests::process::eventually;
+use leader_tests::process::{eventually, store_at};
 use leader_tests::redis::{RedisCluster, RedisServer};
 
 use crate::{RETRY, Scene, TTL, config};
@@ -120,7 +120,7 @@ fn named(group: &str) -> GroupName {
 async fn a_node_that_does_not_answer_costs_the_others_no_answer_and_who_waits_is_told_when_it_is_replaced() {
     let Some(cluster) = RedisCluster::start(&PARTIAL) else { return };
     let groups = cluster.groups();
-    let store = RedisStore::new(&cluster.url()).unwrap().fresh_store(FreshStore::Trust);
+    let store = store_at(&cluster.url()).fresh_store(FreshStore::Trust);
     let candidate = Candidate { id: InstanceId::new("me").unwrap(), incarnation: Incarnation::random() };
     let (session, mut listener) = Listener::new(candidate.clone(), groups.iter().map(|group| named(group)));
     store.connect(session).await.unwrap();

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use leader_core::store::RedisStore;
 use leader_core::testing::{conformance, redis_script};
 use leader_core::{Elector, FreshStore};
-use leader_tests::process::eventually;
+use leader_tests::process::{eventually, store_at};
 use leader_tests::redis::RedisCluster;
 use std::sync::Arc;
 
@@ -41,7 +40,7 @@ async fn the_rights_for_a_cluster_are_enough_and_each_is_needed() {
     let Some(cluster) = RedisCluster::start(&[]) else { return };
     let all = rules();
     let url = user(&cluster, &all);
-    conformance(|| Arc::new(RedisStore::new(&url).unwrap().fresh_store(FreshStore::Trust))).await;
+    conformance(|| Arc::new(store_at(&url).fresh_store(FreshStore::Trust))).await;
     let group = cluster.group_of(0, "moving");
     let elector = Elector::start(config(&url).groups([&group])).await.unwrap();
     assert_eq!(elector.doctor().await.unwrap(), []);

@@ -13,8 +13,8 @@ mod values;
 use std::time::Duration;
 
 use leader_core::fence::FenceError;
-use leader_core::{Config, Elector, FencingToken, FreshStore, Lease};
-use leader_tests::process::eventually;
+use leader_core::{Elector, FencingToken, FreshStore, Lease};
+use leader_tests::process::{config_at, eventually};
 use leader_tests::redis::RedisServer;
 
 /// No lease ends by itself within a test.
@@ -33,7 +33,7 @@ async fn elector_at(url: &str) -> Elector {
 }
 
 async fn elector_with(url: &str, ttl: Duration) -> Elector {
-    let config = Config::new(url).fresh_store(FreshStore::Trust).ttl(ttl);
+    let config = config_at(url).fresh_store(FreshStore::Trust).ttl(ttl);
     // A busy machine answers late, and that is not what is tested.
     Elector::start(config.operation_timeout(ttl / 6)).await.unwrap()
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use leader_core::fence::{FenceError, Fencing, Script};
+use leader_tests::process::config_at;
 use leader_tests::redis::RedisServer;
 
 use crate::{KEY, MARK, assert_fenced, elector, hand_over, leader, marked, value};
@@ -120,7 +121,7 @@ async fn the_token_of_a_lock_guards_as_the_term_of_a_lease_does() {
 async fn the_instance_id_alone_makes_nobody_the_holder() {
     let Some(redis) = RedisServer::start(&[]) else { return };
     let config = || {
-        let config = leader_core::Config::new(redis.url()).fresh_store(leader_core::FreshStore::Trust);
+        let config = config_at(redis.url()).fresh_store(leader_core::FreshStore::Trust);
         config.ttl(crate::LONG).operation_timeout(crate::LONG / 6).instance_id("billing-0")
     };
     let a = leader_core::Elector::start(config()).await.unwrap();

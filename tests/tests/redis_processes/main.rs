@@ -28,6 +28,7 @@ use std::time::Duration;
 
 use leader_core::BootInstant;
 use leader_examples::history::View;
+use leader_tests::process::again_over_the_other_client;
 
 use scene::Scene;
 
@@ -42,6 +43,20 @@ const SHORT: Duration = Duration::from_secs(3);
 
 /// Where a false demotion does no harm.
 const BRIEF: Duration = Duration::from_millis(1500);
+
+/// A server that dies, stands still, comes back empty; networks that lose everything, or the answers.
+#[test]
+fn the_same_holds_over_the_other_client() {
+    again_over_the_other_client(&[
+        "outage::nobody_leads_by_a_server_that_is_down",
+        "outage::nobody_leads_by_a_server_that_stands_still",
+        "outage::a_server_that_ends_connections_costs_nothing",
+        "memory::a_restart_without_data_gives_no_second_leader",
+        "network::another_leads_when_everything_of_the_leader_is_lost",
+        "network::another_leads_when_what_the_leader_is_answered_is_lost",
+        "late::what_a_stopped_server_does_late_changes_nothing",
+    ]);
+}
 
 /// From an instant to the begin of a view; nothing if it had begun before.
 fn took(from: BootInstant, view: &View) -> Duration {

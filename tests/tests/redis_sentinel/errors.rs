@@ -4,11 +4,11 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use leader_core::{Config, Elector, Finding, FreshStore, Severity, StartError};
-use leader_tests::process::eventually;
+use leader_tests::process::{config_at, eventually};
 use leader_tests::redis::{SERVICE, Watched};
 
 fn config(url: &str) -> Config {
-    Config::new(url).fresh_store(FreshStore::Trust).ttl(Duration::from_secs(10))
+    config_at(url).fresh_store(FreshStore::Trust).ttl(Duration::from_secs(10))
 }
 
 /// The error of a start at `url`; and neither it nor the configuration shows a password.

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use leader_core::BootInstant;
 use leader_examples::history::View;
-use leader_tests::process::{Fleet, Reign, Spawn};
+use leader_tests::process::{Fleet, Reign, Spawn, again_over_the_other_client};
 use leader_tests::redis::{Promoted, Watched};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_node");
@@ -29,6 +29,14 @@ const HEARTBEAT: Duration = Duration::from_millis(200);
 const BOUND: Duration = Duration::from_secs(3);
 /// What a busy machine may add to that.
 const ROOM: Duration = Duration::from_secs(6);
+
+#[test]
+fn the_same_holds_over_the_other_client() {
+    again_over_the_other_client(&[
+        "failover::somebody_leads_after_the_primary_was_killed_and_it_comes_back_as_a_replica",
+        "failover::somebody_leads_after_the_primary_was_stopped_and_when_it_goes_on_nobody_else_does",
+    ]);
+}
 
 /// The servers, and the nodes on them.
 struct Scene {

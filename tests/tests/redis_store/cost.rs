@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use leader_core::{Config, Elector, FreshStore};
+use leader_core::{Elector, FreshStore};
+use leader_tests::process::config_at;
 use leader_tests::redis::{Client, RedisServer};
 
 const LOCKS: u64 = 200;
@@ -29,7 +30,7 @@ fn counts(client: &mut Client) -> (BTreeMap<String, u64>, u64) {
 async fn a_lock_that_nobody_else_wants_is_taken_and_given_back_by_two_calls_of_its_script_and_nothing_else() {
     let Some(redis) = RedisServer::start(&[]) else { return };
     // No heartbeat falls into the test.
-    let config = Config::new(redis.url()).fresh_store(FreshStore::Trust).ttl(Duration::from_secs(3600));
+    let config = config_at(redis.url()).fresh_store(FreshStore::Trust).ttl(Duration::from_secs(3600));
     let elector = Elector::start(config).await.unwrap();
     // What is done once: the doctor's examination, and the first connection for locks.
     elector.doctor().await.unwrap();

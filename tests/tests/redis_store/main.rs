@@ -10,26 +10,34 @@ mod start;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leader_core::store::RedisStore;
 use leader_core::testing::conformance;
 use leader_core::{Config, FreshStore};
+use leader_tests::process::{again_over_the_other_client, config_at, store_at};
 use leader_tests::redis::RedisServer;
 
 /// On a server that is taken for new.
 fn config(url: &str) -> Config {
-    Config::new(url).fresh_store(FreshStore::Trust).ttl(Duration::from_secs(10))
+    config_at(url).fresh_store(FreshStore::Trust).ttl(Duration::from_secs(10))
+}
+
+#[test]
+fn the_same_holds_over_the_other_client() {
+    again_over_the_other_client(&[
+        "it_keeps_the_contract_of_stores",
+        "errors::each_error_says_what_was_tried_and_what_to_do",
+    ]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn it_keeps_the_contract_of_stores() {
     let Some(redis) = RedisServer::start(&[]) else { return };
-    let store = || RedisStore::new(&redis.url()).unwrap();
+    let store = || store_at(&redis.url());
     conformance(|| Arc::new(store())).await;
     // Also as one store that several electors share.
     let shared = store();
     conformance(|| Arc::new(shared.clone())).await;
     // Beside other keys, in another database, and with names of its own.
-    let elsewhere = || RedisStore::new(&redis.url().replace("/0", "/3")).unwrap().prefix("app:leader:").unwrap();
+    let elsewhere = || store_at(&redis.url().replace("/0", "/3")).prefix("app:leader:").unwrap();
     conformance(|| Arc::new(elsewhere())).await;
     let own: usize = redis.command::<Vec<String>>(&["KEYS", "app:leader:*"]).len();
     assert_eq!(own, 0, "database 0 has keys of database 3");

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leader_core::store::RedisStore;
 use leader_core::testing::{conformance, redis_script};
 use leader_core::{BootInstant, Elector, FreshStore};
-use leader_tests::process::eventually;
+use leader_tests::process::{eventually, store_at};
 use leader_tests::redis::RedisServer;
 use leader_tests::script::PREFIX;
 
@@ -49,7 +48,7 @@ fn user(redis: &RedisServer, rules: &[String]) -> String {
 async fn the_rights_in_the_readme_are_enough() {
     let Some(redis) = RedisServer::start(&[]) else { return };
     let url = user(&redis, &[rules(), rules_for_locks(), rules_for_ticks()].concat());
-    conformance(|| Arc::new(RedisStore::new(&url).unwrap().fresh_store(FreshStore::Trust))).await;
+    conformance(|| Arc::new(store_at(&url).fresh_store(FreshStore::Trust))).await;
     let refused: Vec<redis::Value> = redis.command(&["ACL", "LOG"]);
     assert!(refused.is_empty(), "{refused:?}");
     let elector = Elector::start(config(&url)).await.unwrap();

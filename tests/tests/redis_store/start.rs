@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use leader_core::{BootInstant, Config, Elector};
-use leader_tests::process::eventually;
+use leader_core::{BootInstant, Elector};
+use leader_tests::process::{config_at, eventually};
 use leader_tests::redis::RedisServer;
 
 const TTL: Duration = Duration::from_secs(1);
@@ -13,13 +13,13 @@ async fn the_first_start_waits_for_the_quarantine_and_then_leads() {
     let Some(redis) = RedisServer::start(&[]) else { return };
     let begin = BootInstant::now();
     // On a busy machine an answer may take as long as half of it.
-    let elector = Elector::start(Config::new(redis.url()).ttl(TTL).operation_timeout(TTL / 2)).await.unwrap();
+    let elector = Elector::start(config_at(redis.url()).ttl(TTL).operation_timeout(TTL / 2)).await.unwrap();
     assert!(elector.is_leader("default"), "{:?}", elector.status());
     assert!(BootInstant::now().saturating_since(begin) >= TTL);
     elector.shutdown(Duration::ZERO).await.unwrap();
     // The second is a matter of course.
     let begin = BootInstant::now();
-    let elector = Elector::start(Config::new(redis.url()).ttl(20 * TTL)).await.unwrap();
+    let elector = Elector::start(config_at(redis.url()).ttl(20 * TTL)).await.unwrap();
     assert!(elector.is_leader("default"));
     assert!(BootInstant::now().saturating_since(begin) < 10 * TTL);
     elector.shutdown(Duration::ZERO).await.unwrap();
@@ -28,7 +28,7 @@ async fn the_first_start_waits_for_the_quarantine_and_then_leads() {
 #[tokio::test]
 async fn a_start_time_out_that_was_chosen_is_kept_also_in_a_quarantine() {
     let Some(redis) = RedisServer::start(&[]) else { return };
-    let config = Config::new(redis.url()).ttl(30 * TTL).start_timeout(TTL / 2);
+    let config = config_at(redis.url()).ttl(30 * TTL).start_timeout(TTL / 2);
     let begin = BootInstant::now();
     let elector = Elector::start(config).await.unwrap();
     assert!(!elector.is_leader("default"));

@@ -2,19 +2,23 @@
 //!
 //! A lease is a key that expires; beside it stands a record that does not ([`keys`]). Each batch is one call of a script
 //! ([`script`], `scripts/*.lua`), which also finds out whether the server may have lost its memory. What a client library
-//! must do, and must not, is in [`connection`]; how a link is replaced, in [`session`].
+//! must do, and must not, is in [`connection`]; the libraries are behind [`client`]; how a link is replaced, in [`session`].
 
 mod address;
 mod aside;
+mod client;
 mod cluster;
 mod connection;
 mod doctor;
 mod failure;
 mod fence;
+#[cfg(feature = "redis-fred")]
 mod fred;
 mod jobs;
 mod keys;
 mod locks;
+#[cfg(feature = "redis-rs")]
+mod redis_rs;
 mod replicas;
 mod script;
 mod sentinel;
@@ -22,8 +26,13 @@ mod session;
 mod slot;
 #[cfg(feature = "testing")]
 pub(crate) mod testing;
-#[cfg(test)]
-mod tests;
+#[cfg(all(test, feature = "redis-fred"))]
+#[path = "tests/mod.rs"]
+mod tests_by_fred;
+#[cfg(all(test, feature = "redis-rs"))]
+#[path = "tests/mod.rs"]
+#[allow(clippy::duplicate_mod, reason = "each client has to pass all of it")]
+mod tests_by_redis_rs;
 mod ticks;
 mod tie;
 mod ties;
@@ -35,6 +44,7 @@ use std::time::{Duration, Instant};
 
 use self::address::Place;
 use self::aside::apart;
+use self::client::Connector;
 use self::connection::Failure;
 use self::failure::code;
 use self::keys::Keys;
@@ -48,7 +58,7 @@ use super::{
     Answer, Answers, Batch, Command, Examination, Guarantees, LeaseStore, LockAnswers, LockBatch, StoreFuture,
     TickAnswers, TickBatch,
 };
-use crate::config::{FreshStore, StoreOptions};
+use crate::config::{FreshStore, RedisClient, StoreOptions};
 use crate::doctor::Finding;
 use crate::error::{ConfigError, StoreError, StoreUrlError};
 use crate::fence::{GuardedAnswer, GuardedWrite};
@@ -56,6 +66,9 @@ use crate::identity::Incarnation;
 
 /// Leases, locks and the ledger of ticks in a Redis server, for instances on any number of hosts (feature `redis`, on by
 /// default). Redis 6.2 or newer.
+///
+/// Two crates can speak to the server, `fred` (feature `redis-fred`) and `redis` (feature `redis-rs`); both keep the same
+/// promises, and [`RedisStore::client`] chooses where both are built in.
 ///
 /// Each elector has a connection for its commands and one that listens to announced releases, in its own thread. A connection
 /// that fails is replaced, and no command is ever sent twice.
@@ -121,6 +134,7 @@ pub struct RedisStore(Arc<Inner>);
 
 #[derive(Clone)]
 struct Inner {
+    place: Place,
     servers: Servers,
     address: String,
     /// The primary is found by sentinels, and may be another one soon.
@@ -151,10 +165,12 @@ impl RedisStore {
     pub(crate) fn open(url: &str, options: &StoreOptions) -> Result<Self, StoreUrlError> {
         let place = Place::parse(url)?;
         let (address, has_sentinels) = (place.to_string(), matches!(place, Place::Sentinels(_)));
-        let servers = Servers::at(place);
+        let connector = Connector::for_options(options);
+        let servers = Servers::at(place.clone(), connector);
         Ok(Self(Arc::new(Inner {
+            place,
             keys: Keys::new(&options.prefix)
-                .spread(matches!(servers, Servers::Cluster(_)))
+                .spread(matches!(servers, Servers::Cluster(..)))
                 .waiting(options.replicas > 0),
             servers,
             address,
@@ -213,6 +229,28 @@ impl RedisStore {
             inner.keys = inner.keys.clone().waiting(replicas > 0);
             inner.options.replicas = replicas;
         })
+    }
+
+    /// The crate that speaks to the server: by default the one behind the feature `redis`, or the only one that is built in.
+    ///
+    /// # Errors
+    /// [`ConfigError::RedisClientNotBuiltIn`] with the feature that is missing.
+    ///
+    /// ```
+    /// use leader_core::{RedisClient, store::RedisStore};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let store = RedisStore::new("redis://cache.internal")?;
+    /// # #[cfg(feature = "redis-rs")]
+    /// let store = store.client(RedisClient::RedisRs)?;
+    /// # Ok(()) }
+    /// ```
+    pub fn client(self, client: RedisClient) -> Result<Self, ConfigError> {
+        let connector = Connector::of(client)?;
+        Ok(self.with(|inner| {
+            inner.servers = Servers::at(inner.place.clone(), connector);
+            inner.options.redis_client = Some(client);
+        }))
     }
 
     fn with(self, change: impl FnOnce(&mut Inner)) -> Self {
@@ -384,7 +422,7 @@ impl LeaseStore for RedisStore {
                     }
                     Err(failure) => doctor::examine_refusal(failure),
                 },
-                Servers::Cluster(_) => match ties.map(|ties| ties.map.clone()) {
+                Servers::Cluster(..) => match ties.map(|ties| ties.map.clone()) {
                     Ok(Some(map)) => doctor::examine_cluster(&map, keys, &examination, deaf, replicas, until).await,
                     Ok(None) => Ok(Vec::new()),
                     Err(failure) => Err(failure),

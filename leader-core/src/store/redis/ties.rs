@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::address::{Cluster, Place};
+use super::client::Connector;
 use super::cluster::{Map, Nodes};
 use super::connection::Client;
-use super::fred::FredClient;
 use super::sentinel::SentinelClient;
 use super::session::{Script, Session};
 use super::tie::Tie;
@@ -17,8 +17,8 @@ use crate::store::Session as Asked;
 pub(super) enum Servers {
     /// One server at a time.
     One(Arc<dyn Client>),
-    /// The nodes of a cluster.
-    Cluster(Arc<Cluster>),
+    /// The nodes of a cluster, and how to get to them.
+    Cluster(Arc<Cluster>, Connector),
 }
 
 /// One elector's.
@@ -34,12 +34,12 @@ pub(super) struct Ties {
 }
 
 impl Servers {
-    pub(super) fn at(place: Place) -> Self {
-        let of_server = |address| Arc::new(FredClient::new(address)) as Arc<dyn Client>;
+    pub(super) fn at(place: Place, connector: Connector) -> Self {
+        let of_server = move |address| connector.to(address);
         match place {
             Place::Server(address) => Self::One(of_server(address)),
             Place::Sentinels(sentinels) => Self::One(Arc::new(SentinelClient::new(sentinels, Box::new(of_server)))),
-            Place::Cluster(cluster) => Self::Cluster(Arc::new(cluster)),
+            Place::Cluster(cluster) => Self::Cluster(Arc::new(cluster), connector),
         }
     }
 }
@@ -60,13 +60,13 @@ impl Ties {
                 let leases = Tie::Server(Session::new(Arc::clone(client), leases, &inner.keys, asked));
                 Self { leases, aside, locks, ticks, fences, map: None }
             }
-            Servers::Cluster(cluster) => {
-                let map = Arc::new(Map::new(Arc::clone(cluster), announcer.clone(), timeout));
+            Servers::Cluster(cluster, connector) => {
+                let map = Arc::new(Map::new(Arc::clone(cluster), *connector, announcer.clone(), timeout));
                 let nodes = |script| Nodes::new(Arc::clone(&map), script, announcer.clone(), timeout);
                 let beside = |script| Tie::Cluster(nodes(script));
                 let aside = aside.map(beside);
                 let [locks, ticks, fences] = [locks, ticks, fences].map(beside);
-                let anywhere = Arc::new(FredClient::wherever(Arc::clone(&map) as _));
+                let anywhere = connector.wherever(Arc::clone(&map) as _);
                 let listener = Session::new(anywhere, Arc::clone(&leases), &inner.keys, asked);
                 let leases = Tie::Cluster(nodes(leases).listening(listener));
                 Self { leases, aside, locks, ticks, fences, map: Some(map) }

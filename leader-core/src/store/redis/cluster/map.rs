@@ -12,8 +12,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use super::super::address::{Address, Cluster, Server};
+use super::super::client::Connector;
 use super::super::connection::{Client, Failure, Pending, Request, Whereabouts};
-use super::super::fred::FredClient;
 use super::super::session::{left, patience};
 use super::first::first_of;
 use super::slots::Slots;
@@ -32,6 +32,7 @@ pub(in super::super) struct Map(Arc<Shared>);
 
 struct Shared {
     cluster: Arc<Cluster>,
+    connector: Connector,
     announcer: Announcer,
     /// The operation time-out.
     timeout: Duration,
@@ -67,16 +68,21 @@ enum Doubt {
 
 impl Map {
     /// Nothing is asked before it is needed.
-    pub(in super::super) fn new(cluster: Arc<Cluster>, announcer: Announcer, timeout: Duration) -> Self {
+    pub(in super::super) fn new(
+        cluster: Arc<Cluster>,
+        connector: Connector,
+        announcer: Announcer,
+        timeout: Duration,
+    ) -> Self {
         let outcome = Err(Failure::Unreachable("no node of the cluster was asked yet".to_owned()));
         let known = watch::Sender::new(Known { slots: Arc::new(Slots::none()), rounds: 0, outcome });
         let course = Mutex::default();
-        Self(Arc::new(Shared { cluster, announcer, timeout, known, course, wanted: Notify::new() }))
+        Self(Arc::new(Shared { cluster, connector, announcer, timeout, known, course, wanted: Notify::new() }))
     }
 
-    /// How to get to this node.
-    pub(in super::super) fn address(&self, node: Server) -> Address {
-        self.0.cluster.access.to(node)
+    /// Makes links to this node.
+    pub(in super::super) fn client_of(&self, node: Server) -> Arc<dyn Client> {
+        self.0.connector.to(self.0.cluster.access.to(node))
     }
 
     /// Who has this slot. If nobody is known to, that is asked.
@@ -161,7 +167,7 @@ impl Whereabouts for Map {
         Box::pin(async move {
             self.asked_anew(Instant::now() + timeout).await?;
             let outcome = self.0.known.borrow().outcome.clone();
-            Ok(Arc::new(self.address(outcome?)))
+            Ok(Arc::new(self.0.cluster.access.to(outcome?)))
         })
     }
 }
@@ -223,7 +229,7 @@ impl Shared {
         named.retain(|server| !nodes.contains(server));
         nodes.extend(named);
         let patience = patience(self.timeout);
-        let attempts = nodes.into_iter().map(|node| slots_at(self.cluster.access.to(node), patience));
+        let attempts = nodes.into_iter().map(|node| slots_at(self.cluster.access.to(node), self.connector, patience));
         timeout(patience, first_of(attempts)).await.unwrap_or(Err(Failure::TimedOut))
     }
 
@@ -254,10 +260,10 @@ impl Doubt {
 }
 
 /// What this node knows.
-async fn slots_at(address: Address, patience: Duration) -> Result<(Server, Slots), Failure> {
+async fn slots_at(address: Address, connector: Connector, patience: Duration) -> Result<(Server, Slots), Failure> {
     let server = address.server.clone();
     let until = Instant::now() + patience;
-    let link = FredClient::new(address).connect(patience).await?;
+    let link = connector.to(address).connect(patience).await?;
     let reply = link.run(Request::new("CLUSTER", vec!["SLOTS".to_owned()]), left(until)?).await;
     let slots = match reply {
         Err(Failure::Server(error)) if error.contains("cluster support disabled") => {

@@ -8,9 +8,8 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
 use super::super::address::Server;
-use super::super::connection::{Client, Failure};
+use super::super::connection::Failure;
 use super::super::failure::{calls_for_a_new_link, code};
-use super::super::fred::FredClient;
 use super::super::replicas::Confirmations;
 use super::super::session::{Answered, Call, Reading, Script, Session, left};
 use super::map::Map;
@@ -131,7 +130,7 @@ impl Nodes {
         reading: &Reading<'_, T>,
         until: Instant,
     ) -> Result<Answered<T>, Failure> {
-        let link = FredClient::new(self.map.address(server)).connect(left(until)?).await?;
+        let link = self.map.client_of(server).connect(left(until)?).await?;
         let reply = call.asking(&*link, until).await?;
         Ok(reading.answers(reply, &*link, &Confirmations::default(), until).await)
     }
@@ -144,7 +143,7 @@ impl Nodes {
         }
         // Those that have no slots any more. Calls that are under way there go on.
         open.retain(|server, _| self.map.has_slots(server));
-        let client = Arc::new(FredClient::new(self.map.address(server.clone())));
+        let client = self.map.client_of(server.clone());
         let session = Session::beside(client, Arc::clone(&self.script), self.announcer.clone(), self.timeout);
         let node = Arc::new(Node { session, room: Semaphore::new(CALLS) });
         open.insert(server.clone(), Arc::clone(&node));

@@ -5,9 +5,8 @@ use std::time::{Duration, Instant};
 
 use super::super::address::Server;
 use super::super::cluster::{Map, Slots};
-use super::super::connection::{Client, Failure};
+use super::super::connection::Failure;
 use super::super::failure::code;
-use super::super::fred::FredClient;
 use super::super::keys::Keys;
 use super::super::slot;
 use super::super::tie::all;
@@ -55,7 +54,7 @@ async fn examine_node(
     replicas: u8,
     until: Instant,
 ) -> Vec<Finding> {
-    let connected = FredClient::new(map.address(server.clone())).connect(left(until)).await;
+    let connected = map.client_of(server.clone()).connect(left(until)).await;
     let found = match connected {
         Ok(link) => {
             Look { link: &*link, keys, sentinels: false, replicas, until, as_node: true }

@@ -1,60 +1,37 @@
-//! One connection: opened once, used until its first failure, and then never again.
+//! One connection.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ::fred::bytes::Bytes;
 use ::fred::clients::Client;
 use ::fred::interfaces::{ClientLike, EventInterface, PubsubInterface};
 use ::fred::types::{ClusterHash, CustomCommand, Message, Resp3Frame, Value};
-use tokio::sync::{broadcast, watch};
-use tokio::task::{AbortHandle, JoinHandle};
+use tokio::sync::broadcast;
+use tokio::task::JoinHandle;
 
 use super::super::address::Address;
+use super::super::client::failure::{ended, is_of_the_disk, is_of_the_moment, of_server};
+use super::super::client::life::Life;
 use super::super::connection::{Failure, Reply, Request};
-use super::{failure, peer, settings};
+use super::{failure, settings};
 
 /// A client of fred with one socket.
 ///
 /// Without a reconnect policy fred's task ends when the socket does, and calls would wait for ever from then on; so the
 /// task is watched, and its end is every call's.
-pub(super) struct Connection {
+pub(in super::super) struct Connection {
     client: Client,
     address: Arc<Address>,
-    /// Why it ended, once it has.
-    end: Arc<watch::Sender<Option<Failure>>>,
-    /// A call on it got no answer.
-    given_up: AtomicBool,
-    /// Calls without an answer yet.
-    under_way: AtomicUsize,
-    tasks: [AbortHandle; 2],
+    life: Life,
 }
 
 impl Connection {
     /// Connects, logs in, selects the database, and asks once whether the server answers.
     pub(super) async fn open(address: &Arc<Address>, timeout: Duration) -> Result<Self, Failure> {
-        let began = Instant::now();
-        let opened = tokio::select! {
-            biased;
-            opened = tokio::time::timeout(timeout, Self::attempt(address, timeout)) => opened.unwrap_or(Err(Failure::TimedOut)),
-            cause = peer::plain(address, timeout) => Err(cause),
-        };
-        // What a TLS port does with plain text.
-        let suspect = [failure::closed(address), failure::no_redis(address)];
-        if opened.as_ref().is_err_and(|cause| suspect.contains(cause)) {
-            let left = timeout.saturating_sub(began.elapsed()).min(timeout / 2);
-            if tokio::time::timeout(left, peer::speaks_tls(address)).await.unwrap_or(false) {
-                return Err(failure::tls_only(address));
-            }
-        }
-        opened
-    }
-
-    async fn attempt(address: &Arc<Address>, timeout: Duration) -> Result<Self, Failure> {
         let config = settings::config(address).await?;
         let (performance, connection) = (settings::performance(timeout), settings::connection(timeout));
         let client = Client::new(config, Some(performance), Some(connection), None);
@@ -72,55 +49,37 @@ impl Connection {
         // fred takes a connection for good that was closed while it logged in.
         match reply(this.call(Request::bare("PING"), timeout).await?) {
             // It is there, whatever else it can do now: that is for the commands to find out.
-            Err(Failure::Server(error)) if failure::is_of_the_moment(&error) => {}
+            Err(Failure::Server(error)) if is_of_the_moment(&error) => {}
             answer => drop(answer?),
         }
         Ok(this)
     }
 
     fn new(client: Client, task: JoinHandle<Result<(), ::fred::error::Error>>, address: Arc<Address>) -> Self {
-        let end = Arc::new(watch::Sender::new(None));
         let fred = task.abort_handle();
-        let watcher = tokio::spawn({
-            let (end, address) = (Arc::clone(&end), Arc::clone(&address));
+        let course = {
+            let address = Arc::clone(&address);
             async move {
-                let cause = match task.await {
+                match task.await {
                     Ok(Err(error)) => failure::of(&error, &address),
-                    Ok(Ok(())) | Err(_) => failure::ended(&address),
-                };
-                finish(&end, cause);
+                    Ok(Ok(())) | Err(_) => ended(&address),
+                }
             }
-        });
-        let (given_up, under_way) = (AtomicBool::new(false), AtomicUsize::new(0));
-        Self { client, address, end, given_up, under_way, tasks: [fred, watcher.abort_handle()] }
+        };
+        let life = Life::begin(Arc::clone(&address), course, vec![fred]);
+        Self { client, address, life }
     }
 
-    /// Sends one command and waits for its reply, which may be an error of the server's.
-    ///
-    /// After any failure, and after a future that was dropped before it was ready, no further command is sent: it would be
-    /// queued behind one that is stuck, and sent when nobody expects it any more. Commands that are under way go on.
+    /// Sends one command and waits for its reply, which may be an error of the server's. See [`Life::call`].
     pub(super) async fn call(&self, request: Request, timeout: Duration) -> Result<Resp3Frame, Failure> {
-        if timeout.is_zero() {
-            // To fred it would mean: without a limit.
-            return Err(Failure::TimedOut);
-        }
-        if let Some(cause) = self.end.borrow().clone() {
-            return Err(cause);
-        }
-        if self.given_up.load(Ordering::Relaxed) {
-            return Err(failure::given_up(&self.address));
-        }
-        let mut call = Call::begin(self);
-        let command = CustomCommand::new_static(request.name, ClusterHash::Random, false);
-        let arguments: Vec<Value> = request.arguments.into_iter().map(|bytes| Bytes::from(bytes).into()).collect();
-        let client = self.client.with_options(&settings::options(timeout));
-        let answer = tokio::select! {
-            biased;
-            answer = client.custom_raw(command, arguments) => answer.map_err(|error| failure::of(&error, &self.address)),
-            cause = self.ended() => Err(cause),
+        let sending = async {
+            let command = CustomCommand::new_static(request.name, ClusterHash::Random, false);
+            let arguments: Vec<Value> = request.arguments.into_iter().map(|bytes| Bytes::from(bytes).into()).collect();
+            // A time-out of zero, which is never let through to here, would be none to fred.
+            let client = self.client.with_options(&settings::options(timeout));
+            client.custom_raw(command, arguments).await.map_err(|error| failure::of(&error, &self.address))
         };
-        call.answered = answer.is_ok();
-        answer
+        self.life.call(timeout, sending).await
     }
 
     /// Listens to these channels too; returns when the server has confirmed all of them.
@@ -140,7 +99,7 @@ impl Connection {
         match reply(answer?) {
             Ok(Reply::List(_)) => Ok(()),
             // That is no refusal: a server that cannot write to its disk refuses each PING.
-            Err(Failure::Server(error)) if failure::is_of_the_disk(&error) => Ok(()),
+            Err(Failure::Server(error)) if is_of_the_disk(&error) => Ok(()),
             Err(failure) => Err(failure),
             Ok(_) => Err(Failure::Unreachable(format!("{} did not confirm the subscription", self.address.server))),
         }
@@ -152,54 +111,12 @@ impl Connection {
     }
 
     pub(super) fn has_ended(&self) -> bool {
-        self.end.borrow().is_some() || self.given_up.load(Ordering::Relaxed)
+        self.life.has_ended()
     }
 
     /// Resolves when the connection has ended.
     pub(super) async fn ended(&self) -> Failure {
-        let mut end = self.end.subscribe();
-        let cause = end.wait_for(Option::is_some).await.ok().and_then(|cause| cause.clone());
-        cause.unwrap_or_else(|| failure::ended(&self.address))
-    }
-
-    fn abort(&self) {
-        finish(&self.end, failure::ended(&self.address));
-        self.tasks.iter().for_each(AbortHandle::abort);
-    }
-}
-
-impl Drop for Connection {
-    fn drop(&mut self) {
-        self.abort();
-    }
-}
-
-/// The first cause is the one that counts.
-fn finish(end: &watch::Sender<Option<Failure>>, cause: Failure) {
-    end.send_if_modified(|known| known.is_none().then(|| *known = Some(cause)).is_some());
-}
-
-/// A call that is under way. If it is not answered when this is dropped, its connection takes no more calls, and ends with
-/// the last of those that it has.
-struct Call<'a> {
-    connection: &'a Connection,
-    answered: bool,
-}
-
-impl<'a> Call<'a> {
-    fn begin(connection: &'a Connection) -> Self {
-        connection.under_way.fetch_add(1, Ordering::Relaxed);
-        Self { connection, answered: false }
-    }
-}
-
-impl Drop for Call<'_> {
-    fn drop(&mut self) {
-        let Connection { given_up, under_way, .. } = self.connection;
-        given_up.fetch_or(!self.answered, Ordering::Relaxed);
-        if under_way.fetch_sub(1, Ordering::Relaxed) == 1 && given_up.load(Ordering::Relaxed) {
-            self.connection.abort();
-        }
+        self.life.ended().await
     }
 }
 
@@ -212,7 +129,7 @@ pub(super) fn reply(frame: Resp3Frame) -> Result<Reply, Failure> {
             Reply::Text(String::from_utf8_lossy(&data).into_owned())
         }
         Resp3Frame::Array { data, .. } => Reply::List(data.into_iter().map(reply).collect::<Result<_, _>>()?),
-        Resp3Frame::SimpleError { data, .. } => return Err(failure::of_server(&data)),
+        Resp3Frame::SimpleError { data, .. } => return Err(of_server(&data)),
         // Version 2 of the protocol, which was asked for, has no others.
         _ => return Err(Failure::Unreachable("an answer of a kind that does not exist".to_owned())),
     })

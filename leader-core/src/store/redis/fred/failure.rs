@@ -1,27 +1,10 @@
-//! What fred, the system and the TLS library say, in words that tell what to do.
-//!
-//! fred keeps of an error only its `Debug` text: what is known of it is found by looking for the names in there.
+//! What fred says, in words that tell what to do.
 
 use ::fred::error::{Error, ErrorKind};
 
 use super::super::address::Address;
+use super::super::client::failure::{closed, ended, hide, no_redis, of_io, of_server};
 use super::super::connection::Failure;
-
-/// The connection was ended by us, or its task has died.
-pub(super) fn ended(address: &Address) -> Failure {
-    Failure::Unreachable(format!("the connection to {} has ended", address.server))
-}
-
-/// The connection was ended because a call on it got no answer.
-pub(super) fn given_up(address: &Address) -> Failure {
-    let server = &address.server;
-    Failure::Unreachable(format!("the connection to {server} was given up, as an earlier call got no answer"))
-}
-
-/// The other end has ended it.
-pub(super) fn closed(address: &Address) -> Failure {
-    Failure::Unreachable(format!("{} closed the connection", address.server))
-}
 
 pub(super) fn of(error: &Error, address: &Address) -> Failure {
     let text = error.details();
@@ -36,111 +19,8 @@ pub(super) fn of(error: &Error, address: &Address) -> Failure {
     }
 }
 
-/// What the server said, but not what it was told: a server that does not know a command repeats its arguments, and those of
-/// a login are user and password.
-pub(super) fn of_server(text: &str) -> Failure {
-    Failure::Server(text.split(", with args beginning with").next().unwrap_or_default().to_owned())
-}
-
-/// Refusals of a PING that do not mean that nobody may come in.
-pub(super) fn is_of_the_moment(error: &str) -> bool {
-    ["BUSY ", "LOADING ", "MASTERDOWN ", "NOPERM "].iter().any(|code| error.starts_with(code)) || is_of_the_disk(error)
-}
-
-pub(super) fn is_of_the_disk(error: &str) -> bool {
-    error.starts_with("MISCONF ")
-}
-
-/// Whatever is between us and the server may have words of its own for a login that it refuses.
-fn hide(text: &str, address: &Address) -> String {
-    match &address.access.password {
-        Some(password) if !password.is_empty() => text.replace(password, "***"),
-        _ => text.to_owned(),
-    }
-}
-
 /// Errors of the server begin with a word in capitals: `NOPERM this user has no permissions …`.
 fn is_of_server(text: &str) -> bool {
     let first = text.split(' ').next().unwrap_or_default();
     first.len() > 1 && first.bytes().all(|b| b.is_ascii_uppercase())
-}
-
-/// Such as `Os { code: 111, kind: ConnectionRefused, message: "Connection refused" }`.
-fn of_io(text: &str, address: &Address) -> Failure {
-    let server = &address.server;
-    let names = |kinds: &[&str]| kinds.iter().any(|kind| text.contains(kind));
-    if address.access.tls && names(&["InvalidData", "UnexpectedEof"]) {
-        return of_tls(text, address);
-    }
-    Failure::Unreachable(if names(&["ConnectionRefused"]) {
-        format!("connection refused by {server}")
-    } else if names(&["failed to lookup address", "Failed to resolve"]) {
-        let detail =
-            text.split_once("information: ").map_or("", |(_, detail)| detail.trim_end_matches(['"', ' ', '}']));
-        format!("no address is found for the host name `{}`: {detail}", server.host)
-    } else if names(&["Connection closed", "UnexpectedEof", "ConnectionReset", "ConnectionAborted", "BrokenPipe"]) {
-        return closed(address);
-    } else {
-        let message = text.split_once("message: \"").and_then(|(_, rest)| rest.split_once('"'));
-        format!("{server}: {}", message.map_or(text, |(message, _)| message))
-    })
-}
-
-/// Such as `Custom { kind: InvalidData, error: InvalidCertificate(UnknownIssuer) }`.
-fn of_tls(text: &str, address: &Address) -> Failure {
-    let server = &address.server;
-    let names = |kinds: &[&str]| kinds.iter().any(|kind| text.contains(kind));
-    let (cause, advice) = if names(&["InvalidMessage", "UnexpectedEof"]) {
-        return no_tls(address);
-    } else if names(&["UnknownIssuer", "BadSignature"]) {
-        (
-            format!("the certificate of {server} is signed by nobody who is trusted here"),
-            "name the file with the certificate of its CA in the URL: `?ca=/path/to/ca.pem`",
-        )
-    } else if names(&["NotValidForName"]) {
-        (
-            format!("the certificate of {server} is not for `{}`", server.host),
-            "use a host that the certificate names, or have one made for this name",
-        )
-    } else if names(&["Expired"]) {
-        (
-            format!("the certificate of {server} has expired"),
-            "give the server a new certificate, or see that the clock here is right",
-        )
-    } else if names(&["CertificateRequired"]) {
-        (
-            format!("{server} asks for a certificate of the client, and this version has none to give"),
-            "set `tls-auth-clients no` or `optional` at the server",
-        )
-    } else {
-        let detail = text.split_once("error: ").map_or(text, |(_, detail)| detail.trim_end_matches([' ', '}']));
-        (
-            format!("{server} and this client do not agree on TLS: {detail}"),
-            "see that the server's certificate and its versions of TLS are in order",
-        )
-    };
-    Failure::Impossible { cause, advice: advice.to_owned() }
-}
-
-pub(super) fn no_tls(address: &Address) -> Failure {
-    Failure::Impossible {
-        cause: format!("{} does not speak TLS", address.server),
-        advice: "use a `redis://` URL (`redis-sentinel://` for sentinels), or the port where the server does"
-            .to_owned(),
-    }
-}
-
-pub(super) fn tls_only(address: &Address) -> Failure {
-    Failure::Impossible {
-        cause: format!("{} speaks TLS, not plain text", address.server),
-        advice: "use a `rediss://` URL (`rediss-sentinel://` for sentinels), or the port for plain text".to_owned(),
-    }
-}
-
-pub(super) fn no_redis(address: &Address) -> Failure {
-    let server = &address.server;
-    Failure::Impossible {
-        cause: format!("{server} does not speak the protocol of Redis"),
-        advice: "see that host and port are those of a Redis server".to_owned(),
-    }
 }

@@ -32,7 +32,7 @@ pub(super) async fn config(address: &Address) -> Result<Config, Failure> {
         // A user may be allowed no SELECT, and where no database is named none is needed.
         database: Some(address.access.database).filter(|database| *database > 0),
         #[cfg(feature = "redis-tls")]
-        tls: if address.access.tls { Some(super::tls::config(address).await?.into()) } else { None },
+        tls: if address.access.tls { Some(super::super::client::tls::config(address).await?.into()) } else { None },
         ..Config::default()
     })
 }

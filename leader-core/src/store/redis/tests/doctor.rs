@@ -8,7 +8,7 @@ use tempfile::tempdir;
 use super::super::RedisStore;
 use super::super::keys::Keys;
 use super::server::Server;
-use super::{AMPLE, Reply, text};
+use super::{AMPLE, Reply, chosen, store_at, text};
 use crate::doctor::{Finding, Severity};
 use crate::group::GroupName;
 use crate::identity::{Candidate, Incarnation, InstanceId};
@@ -45,10 +45,6 @@ async fn examined(store: &RedisStore) -> Vec<Finding> {
     store.examine(examination).await.unwrap()
 }
 
-fn store(url: &str) -> RedisStore {
-    RedisStore::new(url).unwrap().fresh_store(FreshStore::Trust)
-}
-
 async fn acquire(store: &RedisStore, id: &str, group: &str) -> Result<Answer, crate::StoreError> {
     let command = Command {
         group: GroupName::new(group).unwrap(),
@@ -72,7 +68,7 @@ async fn one(store: &RedisStore, server: &Server, commands: &[&[&str]]) -> (Seve
 #[tokio::test]
 async fn a_healthy_server_is_nothing_to_find_and_is_left_as_it_was() {
     let Some(server) = Server::start(&[]) else { return };
-    let store = store(&server.url());
+    let store = store_at(&server.url());
     connect(&store, "me", "billing", groups()).await;
     assert_eq!(examined(&store).await, []);
     assert_eq!(server.ask(&["DBSIZE"]), Reply::Integer(0));
@@ -91,7 +87,7 @@ async fn a_healthy_server_is_nothing_to_find_and_is_left_as_it_was() {
 #[tokio::test]
 async fn what_a_server_is_set_to_and_short_of_is_found() {
     let Some(server) = Server::start(&[]) else { return };
-    let store = store(&server.url());
+    let store = store_at(&server.url());
     let policy = &["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"][..];
     let (severity, found) = one(&store, &server, &[policy]).await;
     assert!(severity == Severity::Warning && found.contains("allkeys-lru"), "{found}");
@@ -128,21 +124,21 @@ async fn a_server_that_cannot_save_its_data_is_found() {
     server.ask(&["BGSAVE"]);
     let has_failed = |info| matches!(info, Reply::Text(info) if info.contains("rdb_last_bgsave_status:err"));
     while !has_failed(server.ask(&["INFO", "persistence"])) {}
-    let (severity, found) = one(&store(&server.url()), &server, &[]).await;
+    let (severity, found) = one(&store_at(&server.url()), &server, &[]).await;
     assert!(severity == Severity::Error && found.contains("could not save its data"), "{found}");
 }
 
 #[tokio::test]
 async fn a_server_of_a_cluster_is_found() {
     let Some(server) = Server::start(&["--cluster-enabled", "yes"]) else { return };
-    let (severity, found) = one(&store(&server.url()), &server, &[]).await;
+    let (severity, found) = one(&store_at(&server.url()), &server, &[]).await;
     assert!(severity == Severity::Error && found.contains("part of a Redis Cluster"), "{found}");
 }
 
 #[tokio::test]
 async fn strange_leases_and_keys_of_a_wrong_type_are_found_with_the_command_that_removes_them() {
     let Some(server) = Server::start(&[]) else { return };
-    let store = store(&server.url());
+    let store = store_at(&server.url());
     let (severity, found) = one(&store, &server, &[&["SET", "leader:a", "nest-1", "PX", "600000"]]).await;
     assert!(severity == Severity::Warning && found.contains("`leader:a` (held by `nest-1`)"), "{found}");
     let (severity, found) = one(&store, &server, &[&["PERSIST", "leader:a"]]).await;
@@ -156,7 +152,7 @@ async fn strange_leases_and_keys_of_a_wrong_type_are_found_with_the_command_that
 #[tokio::test]
 async fn another_program_that_leads_without_our_functions_is_found() {
     let Some(server) = Server::start(&[]) else { return };
-    let (ours, theirs) = (store(&server.url()), store(&server.url()));
+    let (ours, theirs) = (store_at(&server.url()), store_at(&server.url()));
     connect(&theirs, "other", "mail", BTreeMap::from([(GroupName::new("a").unwrap(), vec!["jobs::x".to_owned()])]))
         .await;
     assert!(matches!(acquire(&theirs, "other", "a").await, Ok(Answer::Won(_))));
@@ -164,7 +160,7 @@ async fn another_program_that_leads_without_our_functions_is_found() {
     assert!(severity == Severity::Error, "{found}");
     assert!(found.contains("(held by `other` of the program `mail`, which has no jobs::a)"), "{found}");
     // For another version of the same program that is no news.
-    let (ours, theirs) = (store(&server.url()).prefix("v:").unwrap(), store(&server.url()).prefix("v:").unwrap());
+    let (ours, theirs) = (store_at(&server.url()).prefix("v:").unwrap(), store_at(&server.url()).prefix("v:").unwrap());
     connect(&theirs, "older", "billing", BTreeMap::from([(GroupName::new("a").unwrap(), vec![])])).await;
     assert!(matches!(acquire(&theirs, "older", "a").await, Ok(Answer::Won(_))));
     assert_eq!(examined(&ours).await, []);
@@ -173,7 +169,7 @@ async fn another_program_that_leads_without_our_functions_is_found() {
 #[tokio::test]
 async fn an_elector_says_what_is_unsafe_about_its_server_and_leads_on() {
     let Some(server) = Server::start(&["--maxmemory", "1gb", "--maxmemory-policy", "volatile-lru"]) else { return };
-    let config = Config::new(server.url()).ttl(TTL).fresh_store(FreshStore::Trust);
+    let config = Config::new(server.url()).redis_client(chosen()).ttl(TTL).fresh_store(FreshStore::Trust);
     let elector = Elector::start(config).await.unwrap();
     let found = elector.doctor().await.unwrap();
     // Of the place where the tests run nothing is to be found: servers are shared by hosts.
@@ -190,7 +186,7 @@ fn limited(server: &Server, rules: &str) -> RedisStore {
     let mut command = vec!["ACL", "SETUSER", "app", "reset", "on", ">secret"];
     command.extend(rules.split(' '));
     assert_eq!(server.ask(&command), text("OK"));
-    store(&format!("redis://app:secret@127.0.0.1:{}", server.port))
+    store_at(&format!("redis://app:secret@127.0.0.1:{}", server.port))
 }
 
 #[tokio::test]

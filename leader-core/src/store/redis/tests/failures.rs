@@ -7,7 +7,8 @@ use tokio::net::TcpListener;
 
 use super::super::connection::{Failure, Reply};
 use super::server::Server;
-use super::{AMPLE, SHORT, client, run};
+use super::{AMPLE, SHORT, chosen, client, run};
+use crate::config::RedisClient;
 
 /// Never to be seen.
 const PASSWORD: &str = "s3cret!";
@@ -47,6 +48,10 @@ async fn a_peer_that_closes_says_so() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     // Before it was asked anything, once it was asked, and in the midst of the first questions.
     for (reads, says) in [(false, ""), (true, ""), (true, "+PONG\r\n"), (true, "+PONG\r\n:1\r\n")] {
+        if chosen() != RedisClient::Fred && says.contains(':') {
+            // An answer to a question that only fred asks.
+            continue;
+        }
         for user in ["", ":s3cret%21@"] {
             let url = format!("redis://{user}{}", listener.local_addr().unwrap());
             let closing = async {
@@ -62,7 +67,14 @@ async fn a_peer_that_closes_says_so() {
                     }
                 }
             };
-            let failure = tokio::select! { failure = failed(&url) => failure, () = closing => unreachable!() };
+            // Not everybody asks as much before a link is one: then it is over.
+            let failing = async {
+                match client(&url).connect(AMPLE).await {
+                    Ok(link) => run(&*link, &["PING"]).await.unwrap_err(),
+                    Err(failure) => failure,
+                }
+            };
+            let failure = tokio::select! { failure = failing => failure, () = closing => unreachable!() };
             assert!(matches!(&failure, Failure::Unreachable(cause) if cause.contains("closed")), "{failure:?}");
         }
     }

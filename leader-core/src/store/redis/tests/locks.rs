@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use super::super::connection::Reply;
 use super::super::{RedisStore, locks};
-use super::AMPLE;
 use super::server::Server;
+use super::{AMPLE, chosen, store_at};
 use crate::config::FreshStore;
 use crate::error::StoreError;
 use crate::identity::{Candidate, Incarnation, InstanceId};
@@ -24,7 +24,7 @@ const TTL: Duration = Duration::from_secs(60);
 const PLACE: Duration = Duration::from_secs(4);
 
 fn store(server: &Server) -> RedisStore {
-    RedisStore::new(&server.url()).unwrap().fresh_store(FreshStore::Trust)
+    store_at(&server.url())
 }
 
 /// One elector, which asks for locks.
@@ -271,7 +271,7 @@ async fn the_least_rights_are_enough_and_who_lacks_them_is_told() {
     let user = format!("--user worker on >s3cret! {rights}");
     let Some(server) = Server::start(&user.split(' ').collect::<Vec<_>>()) else { return };
     let url = server.url().replace("redis://", "redis://worker:s3cret!@");
-    let party = Party::join(RedisStore::new(&url).unwrap(), "a").await;
+    let party = Party::join(store_at(&url), "a").await;
     // All that a lock can come to; an error, if anything is not permitted.
     let everything = async |key: &str| -> Result<(), StoreError> {
         let (held, waits, late) = (party.owner(), party.owner(), party.owner());

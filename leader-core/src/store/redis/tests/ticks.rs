@@ -7,9 +7,8 @@ use std::time::Duration;
 use super::super::RedisStore;
 use super::super::connection::Reply;
 use super::super::keys::Keys;
-use super::AMPLE;
 use super::server::Server;
-use crate::config::FreshStore;
+use super::{AMPLE, store_at};
 use crate::error::StoreError;
 use crate::group::GroupName;
 use crate::identity::{Candidate, Incarnation, InstanceId};
@@ -32,7 +31,7 @@ struct Party {
 
 impl Party {
     async fn join(server: &Server, id: &str) -> Self {
-        Self::by(RedisStore::new(&server.url()).unwrap().fresh_store(FreshStore::Trust), id).await
+        Self::by(store_at(&server.url()), id).await
     }
 
     async fn by(store: RedisStore, id: &str) -> Self {
@@ -262,7 +261,7 @@ async fn the_least_rights_are_enough_and_who_lacks_them_is_told() {
     let user = format!("--user worker on >s3cret! {} {}", keys.permissions(), keys.tick_permissions());
     let Some(server) = Server::start(&user.split(' ').collect::<Vec<_>>()) else { return };
     let url = server.url().replace("redis://", "redis://worker:s3cret!@");
-    let party = Party::by(RedisStore::new(&url).unwrap().fresh_store(FreshStore::Trust), "us").await;
+    let party = Party::by(store_at(&url), "us").await;
     let now = party.now().await;
     // All that a job can come to; an error, if anything is not permitted.
     let everything = async |tick: i64| -> Result<Vec<HistoryEvent>, StoreError> {

@@ -8,7 +8,9 @@ use super::*;
 use crate::{Config, Elector, LockError, Once};
 
 async fn start(server: &Server) -> Elector {
-    Elector::start(Config::new(server.url()).fresh_store(FreshStore::Trust).ttl(TTL)).await.unwrap()
+    Elector::start(Config::new(server.url()).redis_client(chosen()).fresh_store(FreshStore::Trust).ttl(TTL))
+        .await
+        .unwrap()
 }
 
 async fn until(what: &str, condition: impl Fn() -> bool) {

@@ -1,15 +1,16 @@
 //! A subscription that restores itself.
 
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::fred::types::Message;
-use tokio::sync::broadcast::{self, error::RecvError};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep};
 
-use super::super::connection::{Failure, Heard, Request, Subscription, Whereabouts};
-use super::connection::Connection;
+use super::super::connection::{Failure, Heard, Subscription, Whereabouts};
+use super::{Adapter, Listener, peer};
 
 /// Time from one question to the peer to the next, whether it is still there: a connection that only listens never learns
 /// by itself that the other end is gone.
@@ -31,45 +32,39 @@ impl Drop for Subscribed {
 }
 
 /// Opens a subscription, and keeps it from then on.
-pub(super) async fn start(
+pub(super) async fn start<A: Adapter>(
     whereabouts: Arc<dyn Whereabouts>,
     channels: Vec<String>,
     heard: Box<dyn Fn(Heard) + Send + Sync>,
     patience: Duration,
     timeout: Duration,
 ) -> Result<Subscribed, Failure> {
-    let plan = Plan { whereabouts, channels, heard, patience, timeout };
+    let plan = Plan::<A> { whereabouts, channels, heard, patience, timeout, by: PhantomData };
     let first = plan.open().await?;
     Ok(Subscribed(tokio::spawn(plan.keep(first)).abort_handle()))
 }
 
-struct Plan {
+struct Plan<A> {
     whereabouts: Arc<dyn Whereabouts>,
     channels: Vec<String>,
     heard: Box<dyn Fn(Heard) + Send + Sync>,
     patience: Duration,
     timeout: Duration,
+    by: PhantomData<A>,
 }
 
-struct Listener {
-    connection: Connection,
-    messages: broadcast::Receiver<Message>,
-}
-
-impl Plan {
-    async fn open(&self) -> Result<Listener, Failure> {
+impl<A: Adapter> Plan<A> {
+    async fn open(&self) -> Result<A::Listener, Failure> {
         let opening = async {
             let address = self.whereabouts.find(self.patience).await?;
-            let connection = Connection::open(&address, self.patience).await?;
-            let messages = connection.messages();
-            connection.subscribe(self.channels.clone(), self.patience).await?;
-            Ok(Listener { connection, messages })
+            let listening = A::listen(&address, self.channels.clone(), self.patience);
+            peer::open(&address, self.patience, listening).await
         };
         tokio::time::timeout(self.patience, opening).await.unwrap_or(Err(Failure::TimedOut))
     }
 
     /// Never gives up: whatever it is that fails, somebody may put it right.
-    async fn keep(self, first: Listener) {
+    async fn keep(self, first: A::Listener) {
         let mut listener = first;
         let mut wait = FIRST;
         loop {
@@ -90,32 +85,30 @@ impl Plan {
     }
 
     /// Passes on what is heard, for as long as the peer is there.
-    async fn listen(&self, Listener { connection, mut messages }: Listener) {
-        let questions = async {
-            loop {
-                sleep(jittered(ASK)).await;
-                // An error is an answer: a server that cannot write to its disk refuses each PING.
-                if connection.call(Request::bare("PING"), self.timeout).await.is_err() {
-                    return;
+    async fn listen(&self, mut listener: A::Listener) {
+        let mut asking = self.ask_later(&listener);
+        loop {
+            tokio::select! {
+                heard = listener.next() => match heard {
+                    Some(heard) => (self.heard)(heard),
+                    None => return,
+                },
+                is_there = &mut asking => {
+                    if !is_there {
+                        return;
+                    }
+                    asking = self.ask_later(&listener);
                 }
             }
-        };
-        tokio::pin!(questions);
-        loop {
-            let heard = tokio::select! {
-                message = messages.recv() => match message {
-                    Ok(message) => Heard::Message {
-                        channel: message.channel.to_string(),
-                        text: message.value.into_string().unwrap_or_default(),
-                    },
-                    Err(RecvError::Lagged(_)) => Heard::Gap,
-                    Err(RecvError::Closed) => return,
-                },
-                () = &mut questions => return,
-                _ = connection.ended() => return,
-            };
-            (self.heard)(heard);
         }
+    }
+
+    fn ask_later(&self, listener: &A::Listener) -> Pin<Box<dyn Future<Output = bool> + Send>> {
+        let asking = listener.ask(self.timeout);
+        Box::pin(async {
+            sleep(jittered(ASK)).await;
+            asking.await
+        })
     }
 }
 

@@ -3,18 +3,17 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ::fred::rustls::pki_types::CertificateDer;
-use ::fred::rustls::pki_types::pem::PemObject;
-use ::fred::rustls::{ClientConfig, RootCertStore, crypto::ring};
-use ::fred::rustls_native_certs::load_native_certs;
-use ::fred::types::config::TlsConnector;
+use rustls_native_certs::load_native_certs;
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto::ring};
 
 use super::super::address::Address;
 use super::super::connection::Failure;
 
 /// Read anew for each connection, so that certificates may be replaced while the process lives; and on a thread for it, as
 /// files may be slow.
-pub(super) async fn config(address: &Address) -> Result<TlsConnector, Failure> {
+pub(in super::super) async fn config(address: &Address) -> Result<ClientConfig, Failure> {
     let ca = address.access.ca.clone();
     let reading = tokio::task::spawn_blocking(move || match &ca {
         Some(path) => from_file(path),
@@ -28,7 +27,7 @@ pub(super) async fn config(address: &Address) -> Result<TlsConnector, Failure> {
         .map_err(|error| impossible(error.to_string(), "report this"))?
         .with_root_certificates(roots)
         .with_no_client_auth();
-    Ok(config.into())
+    Ok(config)
 }
 
 fn from_file(path: &Path) -> Result<RootCertStore, Failure> {

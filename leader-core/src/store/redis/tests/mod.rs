@@ -1,4 +1,4 @@
-//! What every client has to keep, tried on real servers. [`client`] says which one it is.
+//! What every client has to keep, tried on real servers. All of this is compiled once a client, and run over it.
 
 mod doctor;
 mod failures;
@@ -15,19 +15,32 @@ mod tls;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::RedisStore;
 use super::address::Place;
+use super::client::Connector;
 use super::connection::{Client, Failure, Link, Reply, Request};
 use super::ties::Servers;
+use crate::config::{FreshStore, RedisClient};
 
 /// Long enough for a busy machine, where nothing is said about time.
 const AMPLE: Duration = Duration::from_secs(20);
 /// Where something has to take its time.
 const SHORT: Duration = Duration::from_millis(300);
 
+/// The client that these tests are for: it stands in the name of their module.
+fn chosen() -> RedisClient {
+    if module_path!().ends_with("_by_redis_rs") { RedisClient::RedisRs } else { RedisClient::Fred }
+}
+
+/// A store that takes its server for new.
+fn store_at(url: &str) -> RedisStore {
+    RedisStore::new(url).unwrap().client(chosen()).unwrap().fresh_store(FreshStore::Trust)
+}
+
 fn client(url: &str) -> Arc<dyn Client> {
-    match Servers::at(Place::parse(url).unwrap()) {
+    match Servers::at(Place::parse(url).unwrap(), Connector::of(chosen()).unwrap()) {
         Servers::One(client) => client,
-        Servers::Cluster(_) => panic!("{url} is of many servers"),
+        Servers::Cluster(..) => panic!("{url} is of many servers"),
     }
 }
 
