@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use leader_tests::ticks::faults::{Fault, FaultSet};
+use leader_tests::ticks::faults::{FAULTS, Fault, FaultSet};
 use leader_tests::ticks::{Report, Settings, Variant, run, run_many};
 
 fn threads() -> usize {
@@ -58,6 +58,44 @@ fn what_is_excused_needs_its_fault() {
     assert!(report.is_clean(), "seed {:?}", report.failure);
     // One job runs longer than its period, and another one kills its process.
     assert!(report.ran * 100 > report.expected * 99, "{report}");
+}
+
+/// Elections, jobs and locks by a store whose primaries die, are cut off, come back and flap.
+#[test]
+fn with_everything_on_no_two_lead_no_tick_is_doubled_or_lost_and_no_two_hold_a_lock() {
+    let settings = Settings::everything();
+    let begun = Instant::now();
+    let report = run_many(&settings, 1, 12, threads(), |_| true);
+    println!("== everything, seeds 1 to 12, {:.1} s\n{report}", begun.elapsed().as_secs_f64());
+    assert!(report.is_clean(), "seed {:?}", report.failure);
+    for (fault, name) in FAULTS {
+        let expected = settings.faults.kinds().contains(&fault);
+        assert_eq!(report.faults[fault as usize] > 0, expected, "{name}");
+    }
+    assert!(report.locks > 2_000 && report.expected > 10_000 && report.acquisitions > 500, "hardly anything was tried");
+}
+
+/// Seeds that once found a fault of a rule, with everything on.
+#[test]
+fn what_was_found_once_stays_fixed() {
+    let found = [(1023, "a claim on a server that another one had taken the place of was run, and then run again")];
+    for (seed, what) in found {
+        let report = run(&Settings::everything(), seed, None).report;
+        assert!(report.is_clean(), "{what}: {:?}", report.failure);
+    }
+}
+
+/// A server that keeps its memory and its time gives no lock to a second one, and larger and larger tokens.
+#[test]
+fn what_is_excused_of_locks_needs_a_server_that_lost_them() {
+    let memory = [Fault::RestartEmpty, Fault::Rollback, Fault::FlushAll, Fault::Promotion, Fault::StoreClockStep];
+    let faults = memory.into_iter().fold(FaultSet::ALL, FaultSet::without);
+    let settings = Settings { faults, locks: true, instances: 4, ..Settings::default() };
+    let report = run_many(&settings, 1, 8, threads(), |_| true);
+    println!("{report}");
+    assert!(report.is_clean(), "seed {:?}", report.failure);
+    assert_eq!((report.locks_lost, report.locks_by_clock, report.tokens_by_clock), (0, 0, 0));
+    assert!(report.locks > 1_000, "{}", report.locks);
 }
 
 #[test]

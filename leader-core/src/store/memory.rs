@@ -7,6 +7,8 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
+#[cfg(feature = "testing")]
+pub use self::locks::LockTable;
 use self::locks::Locks;
 use self::ticks::Ledger;
 use super::rules::{Acquisition, Change, Moment, Record, decide, wall_clock};

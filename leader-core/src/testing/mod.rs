@@ -5,6 +5,7 @@ mod conformance;
 mod faulty;
 mod fixed;
 mod listener;
+mod locks;
 
 pub use clock::ManualClock;
 pub use conformance::conformance;
@@ -16,6 +17,12 @@ pub use listener::Listener;
 #[doc(hidden)]
 pub mod election {
     pub use crate::election::*;
+}
+
+/// The locks' state machine and table, for simulations. Not part of the stable API.
+#[doc(hidden)]
+pub mod lock {
+    pub use super::locks::{AskedNo, Attempt, LockTable, Manner};
 }
 
 /// The ledger's rules, for comparisons and models. Not part of the stable API.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use leader_core::GroupName;
 use leader_core::store::{Answer, Command};
 
+use super::cluster::Server as OfCluster;
 use super::settings::{Settings, StoreKind};
 use super::store::{Data, Executed, Store};
 use crate::script::server::{Keys, Server};
@@ -48,16 +49,28 @@ impl Backend {
         }
     }
 
-    /// What it holds now.
-    pub(super) fn memory(&self) -> Memory {
+    /// An operator deletes the lease key.
+    pub(super) fn delete_lease(&mut self, group: &GroupName) {
+        match self {
+            Self::Model(store) => store.delete_lease(),
+            Self::Script(store) => _ = store.call(&["DEL", &lease_key(group)]),
+        }
+    }
+}
+
+impl OfCluster for Backend {
+    type Memory = Memory;
+    /// There is not much more than what one command changes.
+    type Write = Memory;
+
+    fn memory(&self) -> Memory {
         match self {
             Self::Model(store) => Memory::Model(store.data.clone()),
             Self::Script(store) => Memory::Script(store.server().keys.clone()),
         }
     }
 
-    /// It holds from now on what it held once.
-    pub(super) fn go_back(&mut self, memory: Memory) {
+    fn load(&mut self, memory: Memory) {
         match (self, memory) {
             (Self::Model(store), Memory::Model(data)) => store.data = data,
             (Self::Script(store), Memory::Script(keys)) => store.server().keys = keys,
@@ -65,27 +78,21 @@ impl Backend {
         }
     }
 
-    /// FLUSHALL.
-    pub(super) fn lose_all(&mut self) {
+    fn lose_all(&mut self) {
         match self {
             Self::Model(store) => store.data = Data::default(),
             Self::Script(store) => store.server().keys = Keys::default(),
         }
     }
 
-    /// It starts again, or another one takes its place.
-    pub(super) fn becomes_another(&mut self) {
-        match self {
-            Self::Model(store) => store.server += 1,
-            Self::Script(store) => store.server().identity += 1,
-        }
+    fn apply(&mut self, write: Memory) {
+        self.load(write);
     }
 
-    /// An operator deletes the lease key.
-    pub(super) fn delete_lease(&mut self, group: &GroupName) {
+    fn identify(&mut self, identity: u32) {
         match self {
-            Self::Model(store) => store.delete_lease(),
-            Self::Script(store) => _ = store.call(&["DEL", &lease_key(group)]),
+            Self::Model(store) => store.server = identity,
+            Self::Script(store) => store.server().identity = identity,
         }
     }
 }

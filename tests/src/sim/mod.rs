@@ -7,6 +7,7 @@ pub mod agenda;
 mod backend;
 pub mod checker;
 pub mod clock;
+pub mod cluster;
 pub mod faults;
 mod many;
 mod network;
@@ -14,6 +15,7 @@ mod report;
 pub mod rng;
 mod settings;
 pub mod store;
+mod topology;
 mod upheaval;
 mod world;
 

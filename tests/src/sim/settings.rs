@@ -31,11 +31,17 @@ pub enum Variant {
     ForgetOlder,
     /// The store gives a lease that vanished before its end to somebody else at once.
     NoUntil,
+    /// Nobody waits for replicas, though a primary may be cut off with its leader.
+    NoWait,
+    /// A server is known by its run id alone: after a promotion it is still the same.
+    RunIdOnly,
+    /// As without a quarantine, where replicas that lag become the primary.
+    NoQuarantinePromoted,
 }
 
 impl Variant {
     /// All, with their names on the command line.
-    pub const ALL: [(Self, &'static str); 10] = [
+    pub const ALL: [(Self, &'static str); 13] = [
         (Self::DeadlineFromReply, "deadline-from-reply"),
         (Self::WallClock, "wall-clock"),
         (Self::NoGuard, "no-guard"),
@@ -46,6 +52,9 @@ impl Variant {
         (Self::OneQuarantine, "one-quarantine"),
         (Self::ForgetOlder, "forget-older"),
         (Self::NoUntil, "no-until"),
+        (Self::NoWait, "no-wait"),
+        (Self::RunIdOnly, "run-id-only"),
+        (Self::NoQuarantinePromoted, "no-quarantine-promoted"),
     ];
 
     /// The variant of this name.
@@ -85,6 +94,10 @@ pub struct Settings {
     pub reclaim: Reclaim,
     /// The first two instances have one id, and both live.
     pub twins: bool,
+    /// How many replicas the store has.
+    pub replicas: usize,
+    /// A lease that was won or renewed is told of once so many replicas have it.
+    pub wait: usize,
     /// Which faults happen.
     pub faults: FaultSet,
     /// The mean time from one fault to the next, in ttls of the first instance.
@@ -111,6 +124,8 @@ impl Default for Settings {
             renewal_failure: RenewalFailure::DemoteAtOnce,
             reclaim: Reclaim::AtOnce,
             twins: false,
+            replicas: 0,
+            wait: 0,
             faults: FaultSet::all(),
             fault_gap: 3.0,
             loss: 0.01,
@@ -128,6 +143,15 @@ impl Settings {
         Self { drift_ppm: ppm, guard_ppm: ppm.max(500), ..self }
     }
 
+    /// These settings with so many replicas, of which `wait` must have what is told; and with all that can befall them, if all
+    /// of them must, or else all but what makes two primaries at one time.
+    #[must_use]
+    pub fn replicated(self, replicas: usize, wait: usize) -> Self {
+        let all = wait >= replicas;
+        let faults = if all { FaultSet::two_primaries() } else { FaultSet::clean_promotions() };
+        Self { replicas, wait, faults, ..self }
+    }
+
     /// These settings with a rule broken, and what it takes to show.
     #[must_use]
     pub fn broken(mut self, variant: Variant) -> Self {
@@ -141,6 +165,21 @@ impl Settings {
                 self.fault_gap = self.fault_gap.min(0.4);
                 let restarts = FaultSet::NONE.with(Fault::RestartKept).with(Fault::Rollback);
                 self.faults = restarts.with(Fault::Pause).with(Fault::StoreStall);
+            }
+            Variant::NoWait => {
+                let replicas = self.replicas.max(1);
+                self = self.replicated(replicas, replicas);
+                self.wait = 0;
+            }
+            Variant::RunIdOnly => {
+                let replicas = self.replicas.max(1);
+                self = self.replicated(replicas, 0);
+                self.faults = FaultSet::NONE.with(Fault::Flaps).with(Fault::Crash).with(Fault::Pause);
+            }
+            Variant::NoQuarantinePromoted => {
+                let replicas = self.replicas.max(1);
+                self = self.replicated(replicas, 0);
+                self.faults = FaultSet::NONE.with(Fault::PrimaryDies).with(Fault::ReplicaLags);
             }
             _ => {}
         }
@@ -196,7 +235,7 @@ impl Settings {
     pub fn flaw(&self) -> Option<Flaw> {
         match self.variant? {
             Variant::RenewByValue => Some(Flaw::ByValue),
-            Variant::NoQuarantine => Some(Flaw::NoQuarantine),
+            Variant::NoQuarantine | Variant::NoQuarantinePromoted => Some(Flaw::NoQuarantine),
             Variant::OneQuarantine => Some(Flaw::OneQuarantine),
             Variant::ForgetOlder => Some(Flaw::ForgetOlder),
             Variant::NoUntil => Some(Flaw::NoUntil),

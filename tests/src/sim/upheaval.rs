@@ -5,8 +5,9 @@ use std::time::Duration;
 use leader_core::testing::election::Event;
 
 use super::backend::Memory;
+use super::cluster::{Server, State};
 use super::faults::Fault;
-use super::world::{Happening, StoreState, World};
+use super::world::{Happening, World};
 
 /// A run keeps so many older states of the store to go back to.
 const SNAPSHOTS: usize = 4;
@@ -39,14 +40,16 @@ impl World<'_> {
                     self.process_ends(instance);
                 }
             }
-            Happening::StoreBack => self.store_state = StoreState::Up,
+            Happening::StoreBack(node) => self.cluster.nodes[node].state = State::Up,
+            Happening::Cluster(turn) => self.cluster_turns(turn),
             other => unreachable!("{other:?} is an election's"),
         }
     }
 
     fn fault(&mut self) {
         if self.rng.chance(0.5) {
-            self.snapshots.push_back(self.store.memory());
+            let memory = self.cluster.main().server.memory();
+            self.snapshots.push_back(memory);
             if self.snapshots.len() > SNAPSHOTS {
                 self.snapshots.pop_front();
             }
@@ -66,7 +69,7 @@ impl World<'_> {
         let ttl = self.settings.ttl(0);
         let i = self.victim();
         let running = self.instances[i].election.is_some();
-        let up = self.store_state == StoreState::Up;
+        let up = self.cluster.main().state == State::Up;
         match fault {
             Fault::Crash if running => {
                 self.say(i, || "crashes".to_owned());
@@ -112,46 +115,50 @@ impl World<'_> {
                 self.clock_was_set(i);
             }
             Fault::RestartEmpty if up => {
-                self.store.lose_all();
+                self.cluster.main().server.lose_all();
                 self.restart("restarts empty");
             }
             Fault::RestartKept if up => self.restart("restarts with its data"),
             Fault::Rollback if up && !self.snapshots.is_empty() => {
                 let memory = self.older();
-                self.store.go_back(memory);
+                self.cluster.main().server.load(memory);
                 self.restart("rolls back");
             }
             Fault::Promotion if up && !self.snapshots.is_empty() => {
                 if self.rng.chance(0.1) {
-                    self.store.lose_all();
+                    self.cluster.main().server.lose_all();
                 } else {
                     let memory = self.older();
-                    self.store.go_back(memory);
+                    self.cluster.main().server.load(memory);
                 }
                 let skew = self.rng.between(-2_000_000, 2_000_000);
-                self.store_clock.set(skew);
+                self.cluster.main().clock.set(skew);
                 self.restart("fails over to a replica");
             }
             Fault::FlushAll if up => {
                 self.say_store(|| "FLUSHALL".to_owned());
-                self.store.lose_all();
+                self.cluster.main().server.lose_all();
+                self.written();
             }
             Fault::StoreStall if up => {
                 let until = self.now + self.rng.below(ttl * 2);
                 self.say_store(|| format!("stands still until {:.6}", until as f64 / 1e9));
-                self.store_state = StoreState::StandsStill(until);
-                self.agenda.add(until, Happening::StoreBack);
+                let node = self.cluster.primary;
+                self.cluster.nodes[node].state = State::StandsStill(until);
+                self.agenda.add(until, Happening::StoreBack(node));
             }
             Fault::LeaseDeleted if up => {
                 self.say_store(|| "the lease key is deleted".to_owned());
-                self.store.delete_lease(&self.group);
+                let group = self.group.clone();
+                self.cluster.main().server.delete_lease(&group);
+                self.written();
             }
             Fault::StoreClockBack => {
                 let by = self.rng.below(ttl * 20);
                 self.say_store(|| format!("its clock is set back by {by} ns"));
-                self.store_clock.set(-(by as i64));
+                self.cluster.main().clock.set(-(by as i64));
             }
-            _ => return false,
+            _ => return fault.upset().is_some_and(|upset| self.upset(upset)),
         }
         true
     }
@@ -167,14 +174,5 @@ impl World<'_> {
         let which = self.rng.index(self.snapshots.len());
         self.snapshots.truncate(which + 1);
         self.snapshots[which].clone()
-    }
-
-    fn restart(&mut self, how: &str) {
-        self.say_store(|| how.to_owned());
-        self.store.becomes_another();
-        self.connection += 1;
-        self.store_state = StoreState::Down;
-        let later = self.rng.below(self.settings.ttl(0) / 4);
-        self.agenda.add(self.now + later, Happening::StoreBack);
     }
 }

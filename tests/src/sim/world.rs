@@ -14,9 +14,11 @@ use super::agenda::Agenda;
 use super::backend::{Backend, Memory};
 use super::checker::Checker;
 use super::clock::Clock;
+use super::cluster::Cluster;
 use super::report::Report;
 use super::rng::Rng;
 use super::settings::{Settings, Variant};
+use super::topology::{Servers, ServersTurn};
 
 /// The last lines before a failure that are kept.
 const TRACE_LINES: usize = 48;
@@ -47,7 +49,7 @@ pub(super) enum Happening {
     /// The driver of an instance comes back, as it planned when it planned for the so-manieth time.
     Wake(usize, u32),
     /// A request gets to the store.
-    Request { from: Sender, connection: u32, command: Command },
+    Request { from: Sender, node: usize, connection: u32, command: Command },
     /// An answer gets to an instance.
     Answer(Sender, Answer),
     /// An instance waits no longer for an answer.
@@ -66,8 +68,10 @@ pub(super) enum Happening {
     Killed { instance: usize, start: u32 },
     /// An instance that stood aside resumes.
     Resumes { instance: usize, start: u32 },
-    /// The store is back.
-    StoreBack,
+    /// This server of the store is back.
+    StoreBack(usize),
+    /// Something happens among the servers.
+    Cluster(ServersTurn),
 }
 
 /// Which request of which process.
@@ -99,15 +103,6 @@ pub(super) struct Instance {
     wake: u32,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum StoreState {
-    Up,
-    /// What arrives is lost.
-    Down,
-    /// What arrives waits.
-    StandsStill(u64),
-}
-
 pub(super) struct World<'a> {
     pub(super) settings: &'a Settings,
     pub(super) rng: Rng,
@@ -117,11 +112,7 @@ pub(super) struct World<'a> {
     pub(super) quiet_from: u64,
     pub(super) agenda: Agenda<Happening>,
     pub(super) instances: Vec<Instance>,
-    pub(super) store: Backend,
-    pub(super) store_state: StoreState,
-    pub(super) store_clock: Clock,
-    /// Grows when all connections die.
-    pub(super) connection: u32,
+    pub(super) cluster: Servers,
     pub(super) snapshots: VecDeque<Memory>,
     pub(super) report: Report,
     pub(super) checker: Checker,
@@ -145,11 +136,7 @@ impl<'a> World<'a> {
             quiet_from: end.saturating_sub(10 * longest),
             agenda: Agenda::new(),
             instances: Vec::new(),
-            store: Backend::new(settings),
-            store_state: StoreState::Up,
-            // About the microseconds since 1970, so that terms look as they do in life.
-            store_clock: Clock::new(1_700_000_000_000_000_000, store_ppm).wall(),
-            connection: 0,
+            cluster: servers(settings, &mut rng, store_ppm),
             snapshots: VecDeque::new(),
             report: Report { runs: 1, simulated: end, ..Report::default() },
             checker: Checker::new(settings.instances),
@@ -192,6 +179,7 @@ impl<'a> World<'a> {
             }
             self.now = at;
             self.happen(happening);
+            self.heed_cluster();
         }
         self.checker.finish(self.end);
         let (checker, mut report) = (self.checker, self.report);
@@ -219,7 +207,7 @@ impl<'a> World<'a> {
         }
         match happening {
             Happening::Wake(instance, wake) => self.wake(instance, wake),
-            Happening::Request { from, connection, command } => self.at_store(from, connection, command),
+            Happening::Request { from, node, connection, command } => self.at_store(from, node, connection, command),
             Happening::Answer(Sender { instance, start, no }, answer) => {
                 if self.instances[instance].start == start {
                     self.handle(instance, Event::Answered(no, answer));
@@ -414,6 +402,21 @@ pub(super) fn push(trace: &mut VecDeque<String>, now: u64, line: &str) {
         trace.pop_front();
     }
     trace.push_back(format!("{:12.6} {line}", now as f64 / 1e9));
+}
+
+/// The store's servers, whose clocks differ a little, and not more with time: were that of a promoted server far behind, a term
+/// could be handed out that is no larger than one of which nobody has heard. That is a limit that is stated.
+fn servers(settings: &Settings, rng: &mut Rng, ppm: i64) -> Servers {
+    // About the microseconds since 1970, so that terms look as they do in life.
+    let clock = Clock::new(1_700_000_000_000_000_000, ppm).wall();
+    let mut all = vec![(Backend::new(settings), clock)];
+    for _ in 0..settings.replicas {
+        let mut clock = clock;
+        clock.set(rng.between(-2_000_000, 2_000_000));
+        all.push((Backend::new(settings), clock));
+    }
+    let by_run_alone = settings.variant == Some(Variant::RunIdOnly);
+    Cluster::new(all, settings.instances, settings.wait, settings.longest_ttl(), by_run_alone)
 }
 
 /// Up to `ppm` in either direction; often the utmost, where the guard matters most.

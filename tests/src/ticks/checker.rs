@@ -7,6 +7,7 @@ use leader_core::testing::ledger::Record;
 use leader_cron::testing::{Claimed, Reason};
 
 use super::host::Asker;
+use crate::sim::cluster::Loss;
 
 /// A job's tick.
 pub(super) type Tick = (usize, i64);
@@ -30,6 +31,8 @@ pub(super) struct Ran {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Permitted {
     pub(super) at: u64,
+    /// Which server did.
+    pub(super) node: usize,
     pub(super) process: (usize, u32),
     pub(super) tick: i64,
     /// From which tick on the ledger noted that they are not run.
@@ -52,8 +55,8 @@ pub(super) struct Checker {
     pub(super) pauses: Vec<Vec<i64>>,
     /// Processes that died.
     pub(super) deaths: HashSet<(usize, u32)>,
-    /// Since which true time what was known was lost at which one, and the store's second of that.
-    pub(super) losses: Vec<(u64, u64, i64)>,
+    /// What was written in which true time was lost.
+    pub(super) losses: Vec<Loss>,
     /// When the store's clock was set, and by how much.
     pub(super) steps: Vec<(u64, i64)>,
     /// True times at which the store may have lost its memory: it became another one, or forgot.
@@ -84,7 +87,7 @@ impl Checker {
     /// The ledger executed a command.
     pub(super) fn executed(
         &mut self,
-        at: u64,
+        (at, node): (u64, usize),
         from: &Asker,
         job: usize,
         op: &TickOp,
@@ -98,7 +101,7 @@ impl Checker {
             (TickOp::Claim(claim), TickReply::Run { tick, .. }) => {
                 let missed = claim.missed.as_ref().map(|missed| missed.from);
                 let (process, registered) = ((from.host, from.start), claim.floor);
-                self.claims[job].push(Permitted { at, process, tick: *tick, missed, registered });
+                self.claims[job].push(Permitted { at, node, process, tick: *tick, missed, registered });
             }
             (TickOp::Claim(_), TickReply::Over { tick, .. }) => {
                 self.given_up.insert((job, *tick));
@@ -126,8 +129,8 @@ impl Checker {
         self.pauses[job].push(until);
     }
 
-    pub(super) fn memory_was_lost(&mut self, since: u64, at: u64, store_us: u64) {
-        self.losses.push((since, at, second(store_us)));
+    pub(super) fn memory_was_lost(&mut self, loss: Loss) {
+        self.losses.push(loss);
     }
 
     pub(super) fn clock_was_set(&mut self, at: u64, by: i64) {
@@ -153,8 +156,4 @@ impl Checker {
         body.ended = Some(at.max(body.began));
         body.completed = completed;
     }
-}
-
-fn second(micros: u64) -> i64 {
-    (micros / 1_000_000) as i64
 }

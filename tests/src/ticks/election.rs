@@ -4,7 +4,8 @@ use leader_core::store::{Answer, Command};
 use leader_core::testing::election::{Election, Event, Failure, Next, Notice, RequestNo, Rules};
 use leader_core::{BootInstant, Reclaim, RenewalFailure, Term};
 
-use super::world::{Arrival, Happening, World};
+use super::topology::{Arrival, Link, Waiting};
+use super::world::{Happening, World};
 
 /// One group's election on one process.
 pub(super) struct Seat {
@@ -67,10 +68,9 @@ impl World<'_> {
             let clock = self.hosts[h].clock;
             let patience = clock.read(self.now).saturating_add(self.settings.operation_timeout());
             self.agenda.add(clock.when(patience), Happening::LeaseTimeout(from));
-            if let Some(way) = self.way(self.hosts[h].cut.0) {
-                let connection = self.connection;
+            if let Some((to, way)) = self.way_out(h) {
                 let command = request.command;
-                self.agenda.add(self.now + way, Happening::LeaseRequest { from, connection, command });
+                self.agenda.add(self.now + way, Happening::LeaseRequest { from, to, command });
             }
         }
         self.elected(h, group, notices);
@@ -94,6 +94,7 @@ impl World<'_> {
     }
 
     fn elected(&mut self, h: usize, group: usize, notices: Vec<Notice>) {
+        self.observe_leader(h, group);
         self.plan_election(h, group);
         let changed = notices.iter().any(|notice| matches!(notice, Notice::Acquired(_) | Notice::Lost(..)));
         for notice in notices {
@@ -132,31 +133,72 @@ impl World<'_> {
         self.agenda.add(host.clock.when(at).max(self.now), wake);
     }
 
-    pub(super) fn lease_at_store(&mut self, from: Voter, connection: u32, command: Command) {
-        match self.arrives(connection) {
+    pub(super) fn lease_at_store(&mut self, from: Voter, to: Link, command: Command) {
+        match self.arrives(to) {
             Arrival::Lost => return,
-            Arrival::Waits(at) => {
-                let connection = self.connection;
-                self.agenda.add(at, Happening::LeaseRequest { from, connection, command });
+            Arrival::Waits(at, to) => {
+                self.agenda.add(at, Happening::LeaseRequest { from, to, command });
+                return;
+            }
+            Arrival::Refused => {
+                self.lease_answers(from, to.node, None);
                 return;
             }
             Arrival::Now => {}
         }
-        let now_us = self.store_us();
-        let done = self.store.lease(now_us, from.group, &command);
+        let (node, group) = (to.node, from.group);
+        let now_us = self.us_of(node);
+        let done = self.cluster.nodes[node].server.lease(now_us, group, &command);
+        self.cluster.written(self.now, node, &mut self.rng, |ledger| ledger.lease_write(group));
         self.report.commands += 1;
         self.report.acquisitions += u64::from(done.minted.is_some());
-        self.say_store(|| format!("{:?} of {:?}: {:?}", command.op, command.candidate, done.answer));
+        self.say_store(|| format!("{node}: {:?} of {:?}: {:?}", command.op, command.candidate, done.answer));
         if done.announced {
             for other in (0..self.hosts.len()).filter(|other| *other != from.host) {
-                let way = self.way(self.hosts[other].cut.1);
-                if let Some(way) = way {
-                    self.agenda.add(self.now + way, Happening::Announced(other, from.group));
+                if self.cluster.targets[other] != node {
+                    continue;
+                }
+                if let Some(way) = self.way_back(other, node) {
+                    self.agenda.add(self.now + way, Happening::Announced(other, group));
                 }
             }
         }
-        if let Some(way) = self.way(self.hosts[from.host].cut.1) {
-            self.agenda.add(self.now + way, Happening::LeaseAnswer(from, done.answer));
+        if self.cluster.waits() && matches!(done.answer, Answer::Won(_) | Answer::Renewed) {
+            let patience = self.settings.operation_timeout().as_nanos() as u64;
+            self.cluster.hold(self.now, node, Waiting::Lease(from, done.answer), patience);
+        } else {
+            self.lease_answers(from, node, Some(done.answer));
+        }
+    }
+
+    /// Sends an answer back; none: it has failed.
+    pub(super) fn lease_answers(&mut self, from: Voter, node: usize, answer: Option<Answer>) {
+        if let Some(way) = self.way_back(from.host, node) {
+            let happening = match answer {
+                Some(answer) => Happening::LeaseAnswer(from, answer),
+                None => Happening::LeaseTimeout(from),
+            };
+            self.agenda.add(self.now + way, happening);
+        }
+    }
+
+    /// Tells the judge what a host's gate answers from now on.
+    pub(super) fn observe_leader(&mut self, h: usize, group: usize) {
+        let host = &self.hosts[h];
+        let seat = host.process.as_ref().and_then(|process| process.seats[group].as_ref());
+        let view = seat.and_then(|seat| seat.election.view(host.clock.read(self.now)));
+        let believed = view.map(|(term, deadline)| (term.get(), host.clock.when(deadline)));
+        let leaders = &mut self.leaders[group];
+        let before = (leaders.overlaps, leaders.bad_terms);
+        let wrong = leaders.view(self.now, h, believed);
+        let after = (leaders.overlaps, leaders.bad_terms);
+        // A server's clock that is set can give two leaders: a limit that is stated.
+        if self.settings.keeps_time()
+            && let Some(wrong) = wrong
+        {
+            self.report.leaders += after.0 - before.0;
+            self.report.terms += after.1 - before.1;
+            self.wrong(format!("{}: {wrong}", self.groups[group]));
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What can go wrong in a simulated world of jobs.
 
+use crate::sim::cluster::Upset;
+
 /// One kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -36,10 +38,41 @@ pub enum Fault {
     StoreClockStep,
     /// An operator pauses a job, and resumes it, or lets the pause run out.
     PauseJob,
+    /// The primary of several servers dies; a replica that lags takes its place, and the dead one comes back as a replica.
+    PrimaryDies,
+    /// The primary hands over to a replica, and is put back before it has heard anything of that one.
+    Flaps,
+    /// Replication to one replica is held up.
+    ReplicaLags,
+    /// A replica loses what it has.
+    ReplicaEmpty,
+    /// The primary dies; a replica takes its place, and the dead one comes back as a primary.
+    PrimaryReturns,
+    /// The primary is cut off with some of its clients; a replica takes its place.
+    PrimaryIsolated,
+    /// A replica is promoted on purpose; the old primary hears of it last.
+    HandOver,
+}
+
+impl Fault {
+    /// What it is to a cluster.
+    #[must_use]
+    pub const fn upset(self) -> Option<Upset> {
+        Some(match self {
+            Self::PrimaryDies => Upset::PrimaryDies,
+            Self::Flaps => Upset::Flaps,
+            Self::ReplicaLags => Upset::ReplicaLags,
+            Self::ReplicaEmpty => Upset::ReplicaEmpty,
+            Self::PrimaryReturns => Upset::PrimaryReturns,
+            Self::PrimaryIsolated => Upset::PrimaryIsolated,
+            Self::HandOver => Upset::HandOver,
+            _ => return None,
+        })
+    }
 }
 
 /// All kinds, in the order of their numbers.
-pub const FAULTS: [(Fault, &str); 16] = [
+pub const FAULTS: [(Fault, &str); 23] = [
     (Fault::Crash, "crash"),
     (Fault::CrashAtTick, "crash at a tick"),
     (Fault::CleanStop, "clean stop"),
@@ -56,6 +89,13 @@ pub const FAULTS: [(Fault, &str); 16] = [
     (Fault::LeaseDeleted, "lease key deleted"),
     (Fault::StoreClockStep, "store clock set"),
     (Fault::PauseJob, "job paused"),
+    (Fault::PrimaryDies, "primary dies"),
+    (Fault::Flaps, "primary flaps"),
+    (Fault::ReplicaLags, "replica lags"),
+    (Fault::ReplicaEmpty, "replica loses its data"),
+    (Fault::PrimaryReturns, "primary returns as one"),
+    (Fault::PrimaryIsolated, "primary isolated"),
+    (Fault::HandOver, "primary hands over"),
 ];
 
 /// How many kinds there are.
@@ -68,8 +108,10 @@ pub struct FaultSet(u32);
 impl FaultSet {
     /// None.
     pub const NONE: Self = Self(0);
-    /// All.
-    pub const ALL: Self = Self((1 << KINDS) - 1);
+    /// All that befall one server.
+    pub const ALL: Self = Self((1 << Fault::PrimaryDies as u8) - 1);
+    /// All that befall several servers, whose clocks nobody sets.
+    pub const EVERYTHING: Self = Self((1 << KINDS) - 1).without(Fault::Promotion).without(Fault::StoreClockStep);
 
     /// This set and `fault`.
     #[must_use]

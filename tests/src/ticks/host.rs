@@ -10,9 +10,11 @@ use leader_core::{BootInstant, Candidate, Incarnation, Term};
 use leader_cron::testing::{Course, Failure, Notice, Poll, Rules, Schedule, StoreClock};
 
 use super::election::Seat;
+use super::locks::Locks;
 use super::runs::Body;
 use super::settings::Variant;
-use super::world::{Arrival, Happening, World};
+use super::topology::{Arrival, Link, Waiting};
+use super::world::{Happening, World};
 use crate::sim::clock::Clock;
 
 pub(super) struct Host {
@@ -44,6 +46,7 @@ pub(super) struct Process {
     pub(super) closed: bool,
     pub(super) withdrawn: bool,
     pub(super) bodies: Vec<Body>,
+    pub(super) locks: Locks,
 }
 
 /// A job on this process.
@@ -101,12 +104,15 @@ impl World<'_> {
         let own = StoreClock::new(now, self.truth_us.saturating_add(self.now / 1000).saturating_add_signed(host.wall));
         let clock = self.settings.is(Variant::OwnClock).then_some(own);
         let seats = vec![None, None];
-        host.process =
-            Some(Process { candidate, seats, members, clock, closed: false, withdrawn: false, bodies: Vec::new() });
+        let (closed, withdrawn, bodies, locks) = (false, false, Vec::new(), Locks::default());
+        host.process = Some(Process { candidate, seats, members, clock, closed, withdrawn, bodies, locks });
         self.say(h, || format!("starts, version {}", version + 1));
         self.sit_down(h, 0);
         if version == 1 {
             self.sit_down(h, 1);
+        }
+        if self.settings.locks {
+            self.begin_locks(h);
         }
         self.advance_all(h);
     }
@@ -215,29 +221,34 @@ impl World<'_> {
         let patience = clock.read(self.now).saturating_add(settings.operation_timeout());
         self.agenda.add(clock.when(patience), Happening::TickTimeout(from, instead));
         self.say(from.host, || format!("{} asks {:?}", command.job, command.op));
-        if let Some(way) = self.way(self.hosts[from.host].cut.0) {
-            let connection = self.connection;
-            self.agenda.add(self.now + way, Happening::TickRequest { from, connection, job, command });
+        if let Some((to, way)) = self.way_out(from.host) {
+            self.agenda.add(self.now + way, Happening::TickRequest { from, to, job, command });
         }
     }
 
-    pub(super) fn ticks_at_store(&mut self, from: Asker, connection: u32, job: usize, command: TickCommand) {
-        match self.arrives(connection) {
+    pub(super) fn ticks_at_store(&mut self, from: Asker, to: Link, job: usize, command: TickCommand) {
+        match self.arrives(to) {
             Arrival::Lost => return,
-            Arrival::Waits(at) => {
-                let connection = self.connection;
-                self.agenda.add(at, Happening::TickRequest { from, connection, job, command });
+            Arrival::Waits(at, to) => {
+                self.agenda.add(at, Happening::TickRequest { from, to, job, command });
+                return;
+            }
+            Arrival::Refused => {
+                self.tick_answers(from, to.node, None);
                 return;
             }
             Arrival::Now => {}
         }
-        let now_us = self.store_us();
-        let mut answer = self.store.tick(now_us, self.jobs[job].group, job, &command);
+        let (node, group) = (to.node, self.jobs[job].group);
+        let now_us = self.us_of(node);
+        let mut answer = self.cluster.nodes[node].server.tick(now_us, group, job, &command);
+        self.cluster.written(self.now, node, &mut self.rng, |ledger| ledger.tick_write(group, job));
         self.report.commands += 1;
         self.say_store(|| {
-            format!("{} {:?} of {:?}: {:?}", command.job, command.op.name(), command.candidate, answer.reply)
+            format!("{node}: {} {:?} of {:?}: {:?}", command.job, command.op.name(), command.candidate, answer.reply)
         });
-        self.checker.executed(self.now, &from, job, &command.op, &answer, self.store.record(job));
+        let record = self.cluster.nodes[node].server.record(job);
+        self.checker.executed((self.now, node), &from, job, &command.op, &answer, record);
         if let (TickOp::Claim(claim), TickReply::Early { .. }) = (&command.op, &answer.reply)
             && self.settings.is(Variant::EarlyIsRun)
         {
@@ -248,8 +259,23 @@ impl World<'_> {
         {
             record.floor = 0;
         }
-        if let Some(way) = self.way(self.hosts[from.host].cut.1) {
-            self.agenda.add(self.now + way, Happening::TickAnswer(from, answer));
+        let waits = self.cluster.waits() && !self.settings.is(Variant::ClaimsDoNotWait);
+        if waits && matches!(answer.reply, TickReply::Run { .. }) {
+            let patience = self.settings.operation_timeout().as_nanos() as u64;
+            self.cluster.hold(self.now, node, Waiting::Tick(from, answer), patience);
+        } else {
+            self.tick_answers(from, node, Some(answer));
+        }
+    }
+
+    /// Sends an answer back; none: it has failed.
+    pub(super) fn tick_answers(&mut self, from: Asker, node: usize, answer: Option<TickAnswer>) {
+        if let Some(way) = self.way_back(from.host, node) {
+            let happening = match answer {
+                Some(answer) => Happening::TickAnswer(from, answer),
+                None => Happening::TickTimeout(from, None),
+            };
+            self.agenda.add(self.now + way, happening);
         }
     }
 

@@ -6,12 +6,15 @@ use leader_core::store::{Command, TickAnswer, TickCommand, TickOp, TickReply};
 use leader_core::testing::ledger::{Record, Seen, decide};
 
 use super::jobs::GROUPS;
+use super::locked::{KEYS, Locked};
 use super::settings::{Settings, Variant};
+use crate::sim::cluster::Server;
 use crate::sim::store::{Data, Executed, Store};
 
 /// What survives a restart with data, and what a snapshot holds.
 #[derive(Debug, Clone)]
 pub(super) struct Memory {
+    locks: Vec<Locked>,
     leases: Vec<Data>,
     /// By job.
     records: Vec<Option<Record>>,
@@ -19,8 +22,18 @@ pub(super) struct Memory {
     lost: Vec<Option<(u32, i64)>>,
 }
 
+/// What one command has changed.
+#[derive(Debug, Clone)]
+pub(super) enum Write {
+    Lease(usize, Data, Option<(u32, i64)>),
+    Job { group: usize, lost: Option<(u32, i64)>, job: usize, record: Option<Record> },
+    Lock(usize, Locked),
+}
+
 #[derive(Debug)]
 pub(super) struct Ledger {
+    /// By key.
+    pub(super) locks: Vec<Locked>,
     leases: Vec<Store>,
     records: Vec<Option<Record>>,
     lost: Vec<Option<(u32, i64)>>,
@@ -31,6 +44,7 @@ impl Ledger {
     /// An empty server.
     pub(super) fn new(settings: &Settings, jobs: usize) -> Self {
         Self {
+            locks: vec![Locked::default(); KEYS.len()],
             leases: GROUPS.iter().map(|_| Store::new(Duration::ZERO, None)).collect(),
             records: vec![None; jobs],
             lost: vec![None; GROUPS.len()],
@@ -88,41 +102,73 @@ impl Ledger {
         self.records[job].as_ref()
     }
 
-    /// What it holds now.
-    pub(super) fn memory(&self) -> Memory {
+    /// What a command about a lease has changed.
+    pub(super) fn lease_write(&self, group: usize) -> Write {
+        Write::Lease(group, self.leases[group].data.clone(), self.lost[group])
+    }
+
+    /// What a command about a job has changed.
+    pub(super) fn tick_write(&self, group: usize, job: usize) -> Write {
+        Write::Job { group, lost: self.lost[group], job, record: self.records[job].clone() }
+    }
+
+    /// What a command about a lock has changed.
+    pub(super) fn lock_write(&self, key: usize) -> Write {
+        Write::Lock(key, self.locks[key].clone())
+    }
+
+    /// An operator deletes a lease key.
+    pub(super) fn delete_lease(&mut self, group: usize) {
+        self.leases[group].delete_lease();
+    }
+}
+
+impl Server for Ledger {
+    type Memory = Memory;
+    type Write = Write;
+
+    fn memory(&self) -> Memory {
         Memory {
+            locks: self.locks.clone(),
             leases: self.leases.iter().map(|store| store.data.clone()).collect(),
             records: self.records.clone(),
             lost: self.lost.clone(),
         }
     }
 
-    /// It holds from now on what it held once.
-    pub(super) fn go_back(&mut self, memory: Memory) {
+    fn load(&mut self, memory: Memory) {
         for (store, data) in self.leases.iter_mut().zip(memory.leases) {
             store.data = data;
         }
-        (self.records, self.lost) = (memory.records, memory.lost);
+        (self.locks, self.records, self.lost) = (memory.locks, memory.records, memory.lost);
     }
 
-    /// FLUSHALL.
-    pub(super) fn lose_all(&mut self) {
+    fn lose_all(&mut self) {
         for store in &mut self.leases {
             store.data = Data::default();
         }
+        self.locks.fill(Locked::default());
         self.records.fill(None);
         self.lost.fill(None);
     }
 
-    /// It starts again, or another one takes its place.
-    pub(super) fn becomes_another(&mut self) {
-        for store in &mut self.leases {
-            store.server += 1;
+    fn apply(&mut self, write: Write) {
+        match write {
+            Write::Lease(group, data, lost) => {
+                self.leases[group].data = data;
+                self.lost[group] = lost;
+            }
+            Write::Job { group, lost, job, record } => {
+                self.records[job] = record;
+                self.lost[group] = lost;
+            }
+            Write::Lock(key, locked) => self.locks[key] = locked,
         }
     }
 
-    /// An operator deletes a lease key.
-    pub(super) fn delete_lease(&mut self, group: usize) {
-        self.leases[group].delete_lease();
+    fn identify(&mut self, identity: u32) {
+        for store in &mut self.leases {
+            store.server = identity;
+        }
     }
 }

@@ -75,6 +75,24 @@ report! {
     excused: "overlapping, clock set ahead",
     /// Bodies that ran beside another one of their job, after the store had forgotten its slot.
     unsafe_slots: "overlapping, slot forgotten",
+    /// Locks that were taken.
+    locks: "locks taken",
+    /// Two held one lock, which the server that gave it had lost: there is no quarantine for locks.
+    locks_lost: "locks beside a lost one",
+    /// Two held one lock, which had ended by the clock of another server than the one that had given it.
+    locks_by_clock: "locks ended by another clock",
+    /// Tokens that did not rise, given out by a server whose clock was behind that of the one before.
+    tokens_by_clock: "tokens by a clock behind",
+    /// Two led one group.
+    leaders: "TWO LEADERS",
+    /// Terms led under that were not larger than all before.
+    terms: "TERMS NOT RISING",
+    /// Two held one lock.
+    holders: "TWO HOLDERS",
+    /// Tokens that were not larger than all before of their lock.
+    tokens: "TOKENS NOT RISING",
+    /// Attempts that got no lock long after the last fault.
+    waiting: "WAITING FOR EVER",
     /// Ticks that did not run, and nobody told.
     lost: "LOST",
     /// Ticks that ran twice, at most once.
@@ -104,7 +122,9 @@ impl Report {
     #[must_use]
     pub fn wrong(&self) -> u64 {
         let Self { lost, doubled, overlaps, early, late, unfinished, disorder, misreported, .. } = self;
-        lost + doubled + overlaps + early + late + unfinished + disorder + misreported
+        let Self { leaders, terms, holders, tokens, waiting, .. } = self;
+        let ticks = lost + doubled + overlaps + early + late + unfinished + disorder + misreported;
+        ticks + leaders + terms + holders + tokens + waiting
     }
 
     /// Simulated hours.

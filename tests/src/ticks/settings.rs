@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::faults::FaultSet;
+use super::faults::{Fault, FaultSet};
 
 /// A rule broken on purpose: the checker must notice, or it proves nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,11 +29,19 @@ pub enum Variant {
     NeverFloor,
     /// An end and a give-back are sent once.
     DebtsOnce,
+    /// A renewal or release of a lock acts for whoever has the instance id.
+    LockByValue,
+    /// A lock that is held is believed in without a deadline.
+    LockNoDeadline,
+    /// Nobody waits for replicas, though a primary may be cut off with its leader.
+    NoWait,
+    /// A lease waits for replicas, and what is claimed under it does not.
+    ClaimsDoNotWait,
 }
 
 impl Variant {
     /// All, with their names on the command line.
-    pub const ALL: [(Self, &'static str); 11] = [
+    pub const ALL: [(Self, &'static str); 15] = [
         (Self::NoNonce, "no-nonce"),
         (Self::NoNotAfter, "no-not-after"),
         (Self::NoGiveBack, "no-give-back"),
@@ -45,6 +53,10 @@ impl Variant {
         (Self::VouchAlways, "vouch-always"),
         (Self::NeverFloor, "never-floor"),
         (Self::DebtsOnce, "debts-once"),
+        (Self::LockByValue, "lock-by-value"),
+        (Self::LockNoDeadline, "lock-no-deadline"),
+        (Self::NoWait, "no-wait"),
+        (Self::ClaimsDoNotWait, "claims-do-not-wait"),
     ];
 
     /// The variant of this name.
@@ -59,6 +71,12 @@ impl Variant {
 pub struct Settings {
     /// How many instances there are.
     pub instances: usize,
+    /// Up to so many more, by chance.
+    pub more_instances: usize,
+    /// The store has up to so many replicas, by chance, and one at least; and a lease counts once all of them have it. Or none.
+    pub replicas: usize,
+    /// Instances also take locks.
+    pub locks: bool,
     /// Of every lease and every slot.
     pub ttl: Duration,
     /// How long a process that is shut down waits for its bodies.
@@ -88,6 +106,9 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             instances: 3,
+            more_instances: 0,
+            replicas: 0,
+            locks: false,
             ttl: Duration::from_secs(4),
             grace: Duration::from_secs(6),
             drift_ppm: 500,
@@ -104,12 +125,29 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// Everything at one time: three to five instances that lead, run jobs and take locks, by a store with one or two replicas,
+    /// under all faults but those that void the rules: nobody sets the clocks of the servers.
+    #[must_use]
+    pub fn everything() -> Self {
+        let faults = FaultSet::EVERYTHING;
+        Self { more_instances: 2, replicas: 2, locks: true, faults, ..Self::default() }
+    }
+
     /// These settings with a rule broken, and what it takes to show.
     #[must_use]
     pub fn broken(mut self, variant: Variant) -> Self {
         match variant {
             Variant::NoNotAfter => self.held_up = self.held_up.max(0.1),
             Variant::DebtsOnce => self.loss = self.loss.max(0.02),
+            Variant::LockByValue | Variant::LockNoDeadline => self.locks = true,
+            Variant::NoWait => self = Self::everything(),
+            Variant::ClaimsDoNotWait => {
+                let faults = [Fault::HandOver, Fault::PrimaryReturns, Fault::PrimaryIsolated, Fault::Crash];
+                self = Self::everything();
+                self.locks = false;
+                self.faults = faults.into_iter().fold(FaultSet::NONE, FaultSet::with);
+                self.fault_gap = Duration::from_secs(4);
+            }
             _ => {}
         }
         self.variant = Some(variant);
@@ -126,6 +164,11 @@ impl Settings {
     #[must_use]
     pub fn guard(&self) -> Duration {
         (self.ttl * 2 * self.drift_ppm / 1_000_000).max(Duration::from_millis(2))
+    }
+
+    /// Nobody sets the servers' clocks: then it is a fault if two lead.
+    pub(super) fn keeps_time(&self) -> bool {
+        !self.faults.kinds().contains(&Fault::StoreClockStep)
     }
 
     pub(super) fn is(&self, variant: Variant) -> bool {

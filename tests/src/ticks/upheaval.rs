@@ -7,7 +7,8 @@ use leader_core::store::{JobName, TickCommand, TickOp};
 use leader_core::testing::election::Event;
 
 use super::faults::Fault;
-use super::world::{Happening, StoreState, World};
+use super::world::{Happening, World};
+use crate::sim::cluster::{Server, State};
 
 /// A run keeps so many older states of the store to go back to.
 const SNAPSHOTS: usize = 4;
@@ -57,7 +58,8 @@ impl World<'_> {
                     self.agenda.add(at, Happening::Killed { host, start });
                 }
             }
-            Happening::StoreBack => self.store_state = StoreState::Up,
+            Happening::StoreBack(node) => self.cluster.nodes[node].state = State::Up,
+            Happening::Cluster(turn) => self.cluster_turns(turn),
             Happening::Resumed(job) => self.operate(job, TickOp::Resume),
             other => unreachable!("{other:?} is not an upheaval"),
         }
@@ -65,7 +67,8 @@ impl World<'_> {
 
     fn fault(&mut self) {
         if self.rng.chance(0.5) {
-            self.snapshots.push_back((self.now, self.store.memory()));
+            let memory = self.cluster.main().server.memory();
+            self.snapshots.push_back((self.now, memory));
             if self.snapshots.len() > SNAPSHOTS {
                 self.snapshots.pop_front();
             }
@@ -85,13 +88,13 @@ impl World<'_> {
         let ttl = self.settings.ttl;
         let h = self.victim();
         let running = self.hosts[h].process.is_some();
-        let up = self.store_state == StoreState::Up;
+        let up = self.cluster.main().state == State::Up;
         // Two things that void the rules together: a clock that was set may give two leaders for a ttl, of whom one may then
         // vouch wrongly; and a store that forgot which ticks were claimed has only its clock to tell.
         let since = |last: Option<u64>| last.is_none_or(|last| self.now - last > 3 * ttl.as_nanos() as u64);
         let settled = since(self.checker.steps.last().map(|(at, _)| *at));
         let on_time = settled && self.store_us() >= self.store_peak;
-        let remembers = since(self.checker.losses.last().map(|(_, at, _)| *at));
+        let remembers = since(self.checker.losses.last().map(|loss| loss.until));
         match fault {
             Fault::Crash if running => self.crashes(h),
             Fault::CrashAtTick => {
@@ -100,7 +103,7 @@ impl World<'_> {
                 let Some(tick) = job.expected().next_after(after) else { return false };
                 let by = [-2_000_000, -100_000, 0, 100_000][self.rng.index(4)];
                 let micros = (tick * 1_000_000 + by) as u64;
-                let at = self.store_clock.when(BootInstant::from_nanos(micros * 1000));
+                let at = self.cluster.main().clock.when(BootInstant::from_nanos(micros * 1000));
                 self.agenda.add(at.max(self.now), Happening::LeaderKilled);
             }
             Fault::CleanStop if running => self.stops(h),
@@ -133,19 +136,21 @@ impl World<'_> {
             Fault::StoreStall if up => {
                 let until = self.now + self.rng.below(ttl * 2);
                 self.say_store(|| format!("stands still until {:.6}", until as f64 / 1e9));
-                self.store_state = StoreState::StandsStill(until);
-                self.agenda.add(until, Happening::StoreBack);
+                let node = self.cluster.primary;
+                self.cluster.nodes[node].state = State::StandsStill(until);
+                self.agenda.add(until, Happening::StoreBack(node));
             }
             Fault::RestartKept if up => self.restart("restarts with its data"),
             Fault::RestartEmpty if up && on_time => {
-                self.store.lose_all();
+                self.cluster.main().server.lose_all();
                 self.memory_was_lost(self.now);
                 self.restart("restarts empty");
             }
             Fault::FlushAll if up && on_time => {
                 self.say_store(|| "FLUSHALL".to_owned());
-                self.store.lose_all();
+                self.cluster.main().server.lose_all();
                 self.memory_was_lost(self.now);
+                self.cluster.primary_flushed(self.now, &mut self.rng);
             }
             Fault::Rollback if up && on_time && !self.snapshots.is_empty() => {
                 self.goes_back();
@@ -159,7 +164,8 @@ impl World<'_> {
             }
             Fault::LeaseDeleted if up => {
                 self.say_store(|| "the lease key is deleted".to_owned());
-                self.store.delete_lease(0);
+                self.cluster.main().server.delete_lease(0);
+                self.written(|ledger| ledger.lease_write(0));
             }
             Fault::StoreClockStep if remembers => {
                 let by = self.rng.between(-5_000_000_000, 10_000_000_000);
@@ -175,14 +181,14 @@ impl World<'_> {
                     self.agenda.add(self.now + later, Happening::Resumed(job));
                 }
             }
-            _ => return false,
+            _ => return fault.upset().filter(|_| on_time).is_some_and(|upset| self.upset(upset)),
         }
         true
     }
 
     /// An operator's command, without a network.
     fn operate(&mut self, job: usize, op: TickOp) {
-        if self.store_state != StoreState::Up {
+        if self.cluster.main().state != State::Up {
             return;
         }
         let now = self.store_us();
@@ -190,7 +196,8 @@ impl World<'_> {
         let candidate =
             leader_core::Candidate { id: self.new_id(), incarnation: leader_core::Incarnation::from_u128(u128::MAX) };
         let command = TickCommand { group: self.groups[group].clone(), job: name, candidate, op };
-        let answer = self.store.tick(now, group, job, &command);
+        let answer = self.cluster.main().server.tick(now, group, job, &command);
+        self.written(|ledger| ledger.tick_write(group, job));
         self.say_store(|| format!("{} {:?}: {:?}", command.job, command.op, answer.reply));
         if let TickOp::Pause { until, .. } = command.op {
             self.checker.paused(job, until);
@@ -214,30 +221,15 @@ impl World<'_> {
         let which = self.rng.index(self.snapshots.len());
         self.snapshots.truncate(which + 1);
         let (at, memory) = self.snapshots[which].clone();
-        self.store.go_back(memory);
+        self.cluster.main().server.load(memory);
         self.memory_was_lost(at);
-    }
-
-    fn memory_was_lost(&mut self, since: u64) {
-        self.checker.doubts.push(self.now);
-        self.checker.memory_was_lost(since, self.now, self.store_us());
     }
 
     fn set_store_clock(&mut self, by: i64) {
         self.store_peak = self.store_peak();
         self.say_store(|| format!("its clock is set by {:.3} s", by as f64 / 1e9));
-        self.store_clock.set(by);
+        self.cluster.nodes.iter_mut().for_each(|node| node.clock.set(by));
         self.checker.clock_was_set(self.now, by);
-    }
-
-    fn restart(&mut self, how: &str) {
-        self.say_store(|| how.to_owned());
-        self.store.becomes_another();
-        self.checker.doubts.push(self.now);
-        self.connection += 1;
-        self.store_state = StoreState::Down;
-        let later = self.rng.below(self.settings.ttl / 2);
-        self.agenda.add(self.now + later, Happening::StoreBack);
     }
 
     fn crashes(&mut self, h: usize) {
@@ -256,6 +248,7 @@ impl World<'_> {
         let at = self.now + self.settings.grace.as_nanos() as u64;
         self.agenda.add(at, Happening::GraceOver { host: h, start });
         if self.hosts[h].still.is_none() {
+            self.leave_locks(h);
             self.advance_all(h);
         }
         self.drained(h);
@@ -294,6 +287,10 @@ impl World<'_> {
         host.process = None;
         host.still = None;
         host.deferred.clear();
+        for group in 0..self.groups.len() {
+            self.observe_leader(h, group);
+        }
+        self.locks_end_with(h);
         let later = self.rng.below(self.settings.ttl * 2);
         self.agenda.add(self.now + later, Happening::Starts(h));
     }

@@ -9,6 +9,7 @@ use leader_cron::testing::Reason;
 use super::checker::{Checker, Permitted, Ran, Tick};
 use super::jobs::Job;
 use super::report::Report;
+use crate::sim::cluster::Loss;
 
 /// So much around a loss of memory is excused, in nanoseconds; and after the store's clock was set ahead.
 const AROUND: u64 = 90_000_000_000;
@@ -74,7 +75,7 @@ impl Checker {
                     if let Some(newest) = newest.filter(|newest| newest.tick.1 > body.tick.1) {
                         // At least once, what the store has forgotten runs again.
                         let since = newest.began.saturating_sub(5_000_000_000);
-                        let forgot = self.losses.iter().any(|(_, at, _)| (since..body.began).contains(at));
+                        let forgot = self.losses.iter().any(|loss| (since..body.began).contains(&loss.until));
                         if !forgot && !self.clock_was_set_ahead(body.began) {
                             report.disorder += 1;
                             wrong(format!("{} came after {newest:?}: {body:?}", name(body.tick)));
@@ -111,7 +112,7 @@ impl Checker {
         bodies.iter().any(|body| body.completed)
             || self.given_up.contains(&tick)
             || self.told.contains_key(&tick)
-            || self.losses.iter().any(|(_, at, _)| bodies.iter().any(|body| after(body.began).contains(at)))
+            || self.losses.iter().any(|loss| bodies.iter().any(|body| after(body.began).contains(&loss.until)))
     }
 
     /// Why a tick did not run.
@@ -172,14 +173,15 @@ impl Checker {
     /// The store forgot a claim, or may have, before it was given back.
     fn was_forgotten(&self, claim: &Permitted) -> bool {
         let soon = claim.at..claim.at + AROUND / 3;
-        self.losses.iter().any(|(since, at, _)| (*since..*at).contains(&claim.at))
+        let holds = |loss: &Loss| (loss.since..loss.until).contains(&claim.at);
+        self.losses.iter().any(|loss| loss.of.is_none_or(|node| node == claim.node) && holds(loss))
             || self.doubts.iter().any(|doubt| soon.contains(doubt))
     }
 
     /// The job's record was lost, and a new one began after the tick.
     fn began_anew(&self, tick: Tick) -> bool {
         let anew = self.since[tick.0].iter().skip(1).any(|since| tick.1 <= *since);
-        anew && self.losses.iter().any(|(_, at, _)| self.was_open(tick, *at))
+        anew && self.losses.iter().any(|loss| self.was_open(tick, loss.until))
     }
 
     /// The next claim after it was of a process that registered the job later: another schedule counts from there.
@@ -193,7 +195,7 @@ impl Checker {
     }
 
     fn memory_was_lost_before(&self, at: u64) -> bool {
-        self.losses.iter().any(|(_, lost, _)| (*lost..lost + AROUND / 3).contains(&at))
+        self.losses.iter().any(|loss| (loss.until..loss.until + AROUND / 3).contains(&at))
     }
 }
 

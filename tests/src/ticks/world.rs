@@ -4,8 +4,9 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use leader_core::store::{Answer, Command, TickAnswer, TickCommand, TickReply};
+use leader_core::store::{Answer, Command, LockCommand, TickAnswer, TickCommand, TickReply};
 use leader_core::testing::election::Event;
+use leader_core::testing::lock::AskedNo;
 use leader_core::{GroupName, InstanceId};
 
 use super::checker::Checker;
@@ -13,10 +14,14 @@ use super::election::Voter;
 use super::faults::Fault;
 use super::host::{Asker, Host};
 use super::jobs::{GROUPS, Job, jobs};
-use super::ledger::{Ledger, Memory};
+use super::ledger::Memory;
+use super::lock_judge::LockJudge;
+use super::locks::{LockEvent, Locker};
 use super::report::Report;
 use super::settings::Settings;
+use super::topology::{Link, Servers, ServersTurn, servers};
 use crate::sim::agenda::Agenda;
+use crate::sim::checker::Checker as Leaders;
 use crate::sim::clock::Clock;
 use crate::sim::rng::Rng;
 
@@ -58,7 +63,7 @@ pub(super) enum Happening {
     },
     LeaseRequest {
         from: Voter,
-        connection: u32,
+        to: Link,
         command: Command,
     },
     LeaseAnswer(Voter, Answer),
@@ -66,7 +71,7 @@ pub(super) enum Happening {
     Announced(usize, usize),
     TickRequest {
         from: Asker,
-        connection: u32,
+        to: Link,
         job: usize,
         command: TickCommand,
     },
@@ -103,24 +108,18 @@ pub(super) enum Happening {
         host: usize,
         start: u32,
     },
-    StoreBack,
+    StoreBack(usize),
     Resumed(usize),
-}
-
-/// What becomes of a message at the store.
-pub(super) enum Arrival {
-    Now,
-    Waits(u64),
-    Lost,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum StoreState {
-    Up,
-    /// What arrives is lost.
-    Down,
-    /// What arrives waits.
-    StandsStill(u64),
+    /// Something happens among the servers.
+    Cluster(ServersTurn),
+    Lock(LockEvent),
+    LockRequest {
+        from: Locker,
+        no: AskedNo,
+        to: Link,
+        key: usize,
+        command: LockCommand,
+    },
 }
 
 pub(super) struct World<'a> {
@@ -133,16 +132,15 @@ pub(super) struct World<'a> {
     pub(super) hosts: Vec<Host>,
     pub(super) jobs: Vec<Job>,
     pub(super) groups: Vec<GroupName>,
-    pub(super) store: Ledger,
-    pub(super) store_state: StoreState,
-    pub(super) store_clock: Clock,
+    pub(super) cluster: Servers,
     /// What the store's clock has shown at most, in microseconds, before it was set last.
     pub(super) store_peak: u64,
     pub(super) snapshots: VecDeque<(u64, Memory)>,
-    /// Grows when all connections die.
-    pub(super) connection: u32,
     pub(super) truth_us: u64,
     pub(super) checker: Checker,
+    /// Who leads, by group.
+    pub(super) leaders: Vec<Leaders>,
+    pub(super) lock_judge: LockJudge,
     pub(super) report: Report,
     pub(super) seed: u64,
     ids: u32,
@@ -156,6 +154,8 @@ impl<'a> World<'a> {
         let ppm = i64::from(settings.drift_ppm);
         let store_clock = Clock::new(EPOCH_US * 1000, rng.between(-ppm, ppm)).wall();
         let jobs = jobs();
+        let more = if settings.more_instances > 0 { rng.index(settings.more_instances + 1) } else { 0 };
+        let instances = settings.instances + more;
         let mut world = Self {
             settings,
             now: 0,
@@ -164,14 +164,13 @@ impl<'a> World<'a> {
             agenda: Agenda::new(),
             hosts: Vec::new(),
             groups: GROUPS.iter().map(|name| GroupName::new(*name).expect("a valid name")).collect(),
-            store: Ledger::new(settings, jobs.len()),
-            store_state: StoreState::Up,
-            store_clock,
+            cluster: servers(settings, &mut rng, store_clock, jobs.len(), instances),
             store_peak: 0,
             snapshots: VecDeque::new(),
-            connection: 0,
             truth_us: EPOCH_US,
             checker: Checker::new(jobs.len()),
+            leaders: GROUPS.iter().map(|_| Leaders::new(instances)).collect(),
+            lock_judge: LockJudge::default(),
             jobs,
             report: Report { runs: 1, simulated: end, ..Report::default() },
             seed,
@@ -179,7 +178,7 @@ impl<'a> World<'a> {
             trace: trace.map(|words| (words, RefCell::default())),
             rng,
         };
-        for host in 0..settings.instances {
+        for host in 0..instances {
             let offset = world.rng.between(1_000_000_000, 1_000_000_000_000_000) as u64;
             let clock = Clock::new(offset, world.rng.between(-ppm, ppm));
             let skew = settings.skew.as_micros() as i64;
@@ -198,7 +197,7 @@ impl<'a> World<'a> {
             world.agenda.add(0, Happening::Starts(host));
         }
         // In the end every process knows every job.
-        for host in 0..settings.instances {
+        for host in 0..instances {
             let at = world.quiet_from + host as u64 * 2_000_000_000;
             world.agenda.add(at, Happening::Stops { host, version: 1 });
         }
@@ -213,7 +212,9 @@ impl<'a> World<'a> {
             }
             self.now = at;
             self.happen(happening);
+            self.heed_cluster();
         }
+        self.judge_locks();
         let until = self.store_us_at(self.quiet_from + (self.end - self.quiet_from) / 2) / 1_000_000;
         let mut report = self.report;
         self.checker.judge(&self.jobs, until as i64, self.end, self.seed, &mut report);
@@ -231,6 +232,7 @@ impl<'a> World<'a> {
             H::LeaseAnswer(voter, _) | H::LeaseTimeout(voter) => Some((voter.host, Some(voter.start))),
             H::TickAnswer(asker, _) | H::TickTimeout(asker, _) => Some((asker.host, Some(asker.start))),
             H::Announced(host, _) => Some((*host, None)),
+            H::Lock(event) => Some((event.locker().host, Some(event.locker().start))),
             _ => None,
         };
         if let Some((host, start)) = of {
@@ -246,13 +248,15 @@ impl<'a> World<'a> {
         match happening {
             H::ElectionWake { host, group, wake, .. } => self.election_wakes(host, group, wake),
             H::CourseWake { host, member, wake, .. } => self.course_wakes(host, member, wake),
-            H::LeaseRequest { from, connection, command } => self.lease_at_store(from, connection, command),
+            H::LeaseRequest { from, to, command } => self.lease_at_store(from, to, command),
             H::LeaseAnswer(from, answer) => self.lease_answered(from, answer),
             H::LeaseTimeout(from) => self.lease_timed_out(from),
             H::Announced(host, group) => self.vote(host, group, Event::Announced),
-            H::TickRequest { from, connection, job, command } => self.ticks_at_store(from, connection, job, command),
+            H::TickRequest { from, to, job, command } => self.ticks_at_store(from, to, job, command),
             H::TickAnswer(from, answer) => self.tick_answered(from, &answer),
             H::TickTimeout(from, instead) => self.tick_timed_out(from, instead),
+            H::Lock(event) => self.lock_event(event),
+            H::LockRequest { from, no, to, key, command } => self.lock_at_store(from, no, to, key, command),
             H::Begins { host, nonce, .. } => self.begins(host, nonce),
             H::Ends { host, nonce, .. } => self.body_ends(host, nonce, false),
             other => self.upheaval(other),
@@ -265,12 +269,12 @@ impl<'a> World<'a> {
     }
 
     fn store_us_at(&self, at: u64) -> u64 {
-        self.store_clock.nanos(at) / 1000
+        self.cluster.nodes[self.cluster.primary].clock.nanos(at) / 1000
     }
 
-    /// What it has shown at most.
+    /// What any server's clock has shown at most.
     pub(super) fn store_peak(&self) -> u64 {
-        self.store_peak.max(self.store_us())
+        self.cluster.nodes.iter().map(|node| node.clock.nanos(self.now) / 1000).fold(self.store_peak, u64::max)
     }
 
     /// How long a message is on its way; none if it is lost.
@@ -286,18 +290,6 @@ impl<'a> World<'a> {
         Some(usual + more)
     }
 
-    pub(super) fn arrives(&mut self, connection: u32) -> Arrival {
-        // What was under way dies with the connection, but for a little that something in between still holds.
-        if connection != self.connection && !self.rng.chance(0.2) {
-            return Arrival::Lost;
-        }
-        match self.store_state {
-            StoreState::Up => Arrival::Now,
-            StoreState::Down => Arrival::Lost,
-            StoreState::StandsStill(until) => Arrival::Waits(until + self.rng.below(Duration::from_millis(20))),
-        }
-    }
-
     pub(super) fn new_id(&mut self) -> InstanceId {
         self.ids += 1;
         InstanceId::new(format!("i{}", self.ids)).expect("a valid id")
@@ -311,6 +303,12 @@ impl<'a> World<'a> {
 
     pub(super) fn struck(&mut self, fault: Fault) {
         self.report.faults[fault as usize] += 1;
+    }
+
+    pub(super) fn wrong(&mut self, what: String) {
+        self.say_store(|| format!("!! {what}"));
+        let at = Duration::from_nanos(self.now);
+        self.report.failure.get_or_insert_with(|| (self.seed, format!("at {at:.6?}: {what}")));
     }
 
     /// Keeps a line of a host's doings, if lines are kept.

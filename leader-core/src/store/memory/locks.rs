@@ -1,5 +1,7 @@
 //! The locks of a store in memory.
 
+#[cfg(feature = "testing")]
+mod table;
 #[cfg(test)]
 mod tests;
 
@@ -12,8 +14,11 @@ use crate::lease::Term;
 use crate::store::lock::rules::{COUNTED, Change, Decision, Held, Seen, Tell, decide};
 use crate::store::{LockAnswer, LockCommand, LockKey, LockOwner};
 
+#[cfg(feature = "testing")]
+pub use self::table::LockTable;
+
 /// All locks, and all who wait for one.
-#[derive(Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Locks {
     keys: HashMap<LockKey, Lock>,
     /// The largest token that was given out.
@@ -25,13 +30,14 @@ pub(super) struct Locks {
 /// So many keys are kept without a look at whether anybody needs them.
 const FEW: usize = 64;
 
-#[derive(Default)]
+#[derive(Debug, Clone, Default)]
 struct Lock {
     held: Option<Seat>,
     queue: Queue,
     done: Option<Note>,
 }
 
+#[derive(Debug, Clone)]
 struct Seat {
     owner: LockOwner,
     token: Term,
@@ -39,6 +45,7 @@ struct Seat {
 }
 
 /// That the work of a key is done.
+#[derive(Debug, Clone)]
 struct Note {
     by: (u128, Term),
     /// `None`: for ever.
@@ -46,7 +53,7 @@ struct Note {
 }
 
 /// Those who wait, in the order in which they came.
-#[derive(Default)]
+#[derive(Debug, Clone, Default)]
 struct Queue {
     places: BTreeMap<u64, Place>,
     by_nonce: HashMap<u128, u64>,
@@ -55,6 +62,7 @@ struct Queue {
     last: u64,
 }
 
+#[derive(Debug, Clone)]
 struct Place {
     owner: LockOwner,
     until: BootInstant,

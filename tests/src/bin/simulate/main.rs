@@ -12,6 +12,7 @@ use leader_core::{Reclaim, RenewalFailure};
 use leader_tests::model::{search, searches};
 use leader_tests::script::compare::first_difference;
 use leader_tests::script::ledger;
+use leader_tests::sim::faults::FaultSet;
 use leader_tests::sim::{Report, Settings, StoreKind, Variant, run, run_many};
 use lexopt::prelude::*;
 
@@ -32,11 +33,17 @@ cargo run --release -p leader-tests --bin simulate -- [OPTIONS]
   --loss P           share of messages lost (default 0.01)
   --hold             a failed renewal holds until the deadline (default: demotes at once)
   --after-deadline   a restarted instance believes only after its older lease (default: at once)
+  --replicas N       the store has so many replicas, one of which takes the place of a primary now and then (default 0)
+  --wait N           a lease counts once so many replicas have it (default 0); with fewer than all of them, no fault makes two
+                     servers take writes at one time, unless --two-primaries is given
+  --two-primaries    also faults by which two servers take writes at one time, though not all replicas are waited for: two
+                     instances may then lead
   --twins            the first two instances have one id, and both live (safe with --after-deadline only)
   --variant NAME     breaks a rule on purpose, and stops at the first seed that shows it; one of
                      deadline-from-reply, wall-clock, no-guard, no-deadline, renew-by-value, late-reply,
-                     no-quarantine, one-quarantine, forget-older, no-until
+                     no-quarantine, one-quarantine, forget-older, no-until, no-wait, run-id-only, no-quarantine-promoted
   --ticks            jobs instead of leases; see --ticks --help
+  --all              leases, jobs and locks at one time, by a store that has replicas; see --all --help
   --exhaustive       no simulation, but every interleaving of two instances within bounds, one scenario after another
   --compare N        no simulation, but the Redis store's scripts, for leases and for the ledger, beside the model of their
                      rules, in N courses of events by chance, from the first seed on
@@ -59,7 +66,7 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    if std::env::args().any(|argument| argument == "--ticks") {
+    if std::env::args().any(|argument| argument == "--ticks" || argument == "--all") {
         return ticks::main();
     }
     let arguments = match arguments() {
@@ -86,6 +93,7 @@ fn arguments() -> Result<Option<Arguments>, lexopt::Error> {
     let (mut seed, mut hours, mut jobs, mut json) = (1, 10.0, 0, false);
     let (mut drift, mut variant) = (500, None);
     let (mut exhaustive, mut patience, mut compare) = (false, 120, None);
+    let (mut replicas, mut wait, mut two_primaries) = (0, 0, false);
     while let Some(argument) = arguments.next()? {
         match argument {
             Long("hours") => hours = arguments.value()?.parse()?,
@@ -99,6 +107,9 @@ fn arguments() -> Result<Option<Arguments>, lexopt::Error> {
             Long("loss") => settings.loss = arguments.value()?.parse()?,
             Long("hold") => settings.renewal_failure = RenewalFailure::HoldUntilDeadline,
             Long("after-deadline") => settings.reclaim = Reclaim::AfterDeadline,
+            Long("replicas") => replicas = arguments.value()?.parse()?,
+            Long("wait") => wait = arguments.value()?.parse()?,
+            Long("two-primaries") => two_primaries = true,
             Long("twins") => settings.twins = true,
             Long("variant") => variant = Some(arguments.value()?.parse_with(variant_named)?),
             Long("jobs") => jobs = arguments.value()?.parse()?,
@@ -123,6 +134,15 @@ fn arguments() -> Result<Option<Arguments>, lexopt::Error> {
         return Err("--hours and --fault-gap: more than 0; --loss: at least 0, less than 1".into());
     }
     settings = settings.drifting(drift);
+    if wait > replicas || replicas > 8 || two_primaries && replicas == 0 {
+        return Err("--replicas: at most 8; --wait: at most as many; --two-primaries: needs some".into());
+    }
+    if replicas > 0 {
+        settings = settings.replicated(replicas, wait);
+    }
+    if two_primaries {
+        settings.faults = FaultSet::two_primaries();
+    }
     if let Some(variant) = variant {
         settings = settings.broken(variant);
     }
