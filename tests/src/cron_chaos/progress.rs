@@ -45,6 +45,13 @@ impl Progress {
         jobs.iter().all(newest) && (without_ledger || !self.open.values().any(waits))
     }
 
+    /// Changes as long as there is something to wait for, and it comes nearer: the newest ticks of jobs that are behind, added
+    /// up, and how many runs are waited for.
+    pub(crate) fn lag(&self, jobs: &[Facts], until: i64) -> (i64, usize) {
+        let newest = jobs.iter().filter_map(|job| self.newest.get(&job.name)).filter(|tick| **tick <= until);
+        (newest.sum(), self.open.len())
+    }
+
     /// Nothing that is open now is waited for: the store has forgotten it.
     pub(crate) fn forget_open(&mut self) {
         self.open.clear();

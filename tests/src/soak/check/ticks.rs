@@ -211,7 +211,7 @@ mod tests {
                 runs(&mut ticks, "a", (until - S + 1).unsigned_abs(), until + 1, 0);
             }
             runs(&mut ticks, "a", 1_000, S, windows);
-            assert_eq!(judged(&mut ticks, S + windows), [found]);
+            assert!(judged(&mut ticks, S + windows).contains(&found.to_owned()));
         }
     }
 
