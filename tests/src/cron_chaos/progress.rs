@@ -19,6 +19,8 @@ pub(crate) struct Progress {
     newest: BTreeMap<String, i64>,
     /// Their runs that have not ended.
     open: BTreeMap<(String, u64), (String, i64)>,
+    /// Runs that began before this instant of the boot clock may have been forgotten.
+    forgot_ns: u64,
     /// Their ticks that have, or were begun for the last time.
     ended: BTreeSet<(String, i64)>,
 }
@@ -52,9 +54,10 @@ impl Progress {
         (newest.sum(), self.open.len())
     }
 
-    /// Nothing that is open now is waited for: the store has forgotten it.
-    pub(crate) fn forget_open(&mut self) {
+    /// No run that began before this instant is waited for: the store has forgotten it.
+    pub(crate) fn forget_open(&mut self, before_ns: u64) {
         self.open.clear();
+        self.forgot_ns = before_ns;
     }
 
     /// Nobody asks any more about ticks before this second.
@@ -68,12 +71,12 @@ impl Progress {
             Line::Leads { at_ns, .. } if self.leader.as_ref().is_none_or(|(since, _)| since < at_ns) => {
                 self.leader = Some((*at_ns, label.to_owned()));
             }
-            Line::Began { run, job, tick, attempt, .. } => {
+            Line::Began { run, job, tick, attempt, at_ns, .. } => {
                 let newest = self.newest.entry(job.clone()).or_insert(*tick);
                 *newest = (*newest).max(*tick);
                 if *attempt >= ATTEMPTS {
                     self.ended.insert((job.clone(), *tick));
-                } else if self.to_the_end.contains(job) {
+                } else if self.to_the_end.contains(job) && *at_ns >= self.forgot_ns {
                     self.open.insert((label.to_owned(), *run), (job.clone(), *tick));
                 }
             }

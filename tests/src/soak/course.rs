@@ -288,7 +288,7 @@ impl Course<'_> {
             self.history.fault("begins", fault, None);
             if fault.loses_memory() {
                 // What was open by its claim is waited for no more.
-                self.fleet.progress.forget_open();
+                self.fleet.progress.forget_open(now_ns());
             }
             self.ends.add(over, End { what: Ending::Mend(mend), fault, from_ns });
             return Ok(Some(fault));
@@ -387,7 +387,7 @@ impl Course<'_> {
             Ending::Mend(mend) => {
                 if let Some(rest) = self.ground.end(mend)? {
                     let waited = Duration::from_nanos(now_ns().saturating_sub(from_ns));
-                    if waited > 2 * PATIENCE {
+                    if waited > 4 * PATIENCE {
                         return Err(format!("the servers are not well {waited:.0?} after: {}", fault.name()));
                     }
                     self.ends.add(Instant::now() + 2 * LOOK, End { what: Ending::Mend(rest), fault, from_ns });
@@ -426,7 +426,7 @@ impl Course<'_> {
         self.window.losses.push(Loss { at: Between { from_ns, to_ns }, second });
         self.window.restarts += 1;
         self.figures.losses += 1;
-        self.fleet.progress.forget_open();
+        self.fleet.progress.forget_open(now_ns());
     }
 
     /// Servers may be replaced though nothing was done to them, on a busy machine.
