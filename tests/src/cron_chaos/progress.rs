@@ -19,6 +19,8 @@ pub(crate) struct Progress {
     newest: BTreeMap<String, i64>,
     /// Their runs that have not ended.
     open: BTreeMap<(String, u64), (String, i64)>,
+    /// Runs that began before this instant of the boot clock may have been forgotten.
+    forgot_ns: u64,
     /// Their ticks that have, or were begun for the last time.
     ended: BTreeSet<(String, i64)>,
 }
@@ -45,9 +47,17 @@ impl Progress {
         jobs.iter().all(newest) && (without_ledger || !self.open.values().any(waits))
     }
 
-    /// Nothing that is open now is waited for: the store has forgotten it.
-    pub(crate) fn forget_open(&mut self) {
+    /// Changes as long as there is something to wait for, and it comes nearer: the newest ticks of jobs that are behind, added
+    /// up, and how many runs are waited for.
+    pub(crate) fn lag(&self, jobs: &[Facts], until: i64) -> (i64, usize) {
+        let newest = jobs.iter().filter_map(|job| self.newest.get(&job.name)).filter(|tick| **tick <= until);
+        (newest.sum(), self.open.len())
+    }
+
+    /// No run that began before this instant is waited for: the store has forgotten it.
+    pub(crate) fn forget_open(&mut self, before_ns: u64) {
         self.open.clear();
+        self.forgot_ns = before_ns;
     }
 
     /// Nobody asks any more about ticks before this second.
@@ -61,12 +71,12 @@ impl Progress {
             Line::Leads { at_ns, .. } if self.leader.as_ref().is_none_or(|(since, _)| since < at_ns) => {
                 self.leader = Some((*at_ns, label.to_owned()));
             }
-            Line::Began { run, job, tick, attempt, .. } => {
+            Line::Began { run, job, tick, attempt, at_ns, .. } => {
                 let newest = self.newest.entry(job.clone()).or_insert(*tick);
                 *newest = (*newest).max(*tick);
                 if *attempt >= ATTEMPTS {
                     self.ended.insert((job.clone(), *tick));
-                } else if self.to_the_end.contains(job) {
+                } else if self.to_the_end.contains(job) && *at_ns >= self.forgot_ns {
                     self.open.insert((label.to_owned(), *run), (job.clone(), *tick));
                 }
             }

@@ -121,7 +121,7 @@ mod tests {
         let asked = parsed("--minutes 0.1 --store sqlite --seed 5 --variant no-deadline").unwrap().unwrap();
         let again = asked.command().split_once(" -- ").map(|(_, line)| line.to_owned()).unwrap();
         let again = parsed(&again).unwrap().unwrap();
-        assert_eq!((again.time, again.seed, again.place), (asked.time, asked.seed, asked.place.clone()));
+        assert_eq!((again.time, again.seed, again.place.clone()), (asked.time, asked.seed, asked.place.clone()));
         assert_eq!((again.processes(), again.ttl, again.rate), (asked.processes(), asked.ttl, asked.rate));
         assert_eq!(again.variant, asked.variant);
     }

@@ -54,7 +54,7 @@ const FIGURES: [Figure; 6] = [
 impl Wear {
     /// Of the samples in the order of time. The middle of a third is that of each figure by itself.
     pub(in crate::soak) fn of(samples: &[Sample]) -> Self {
-        let third = samples.len() / 3;
+        let third = samples.len().div_ceil(3);
         let (first, last) = (&samples[..third], &samples[samples.len() - third..]);
         Self { samples: samples.len(), first: middle(first), last: middle(last) }
     }
