@@ -120,6 +120,7 @@ impl Fleet {
                 reclaim_after_deadline: false,
                 hold_until_deadline: false,
                 trust_fresh_store: false,
+                replicas: 0,
                 known_bad: None,
                 script_flaw: None,
                 jobs: Vec::new(),
