@@ -10,10 +10,11 @@ use std::time::Duration;
 pub(super) use self::script::TEXT;
 use super::connection::Failure;
 use super::failure::{code, denied};
+use super::replicas::Needs;
 use super::tie::Kind;
 use super::{Inner, RedisStore};
 use crate::error::StoreError;
-use crate::store::{TickAnswers, TickCommand};
+use crate::store::{TickAnswer, TickAnswers, TickCommand, TickReply};
 
 impl RedisStore {
     pub(super) async fn execute_tick_commands(
@@ -29,8 +30,7 @@ impl RedisStore {
             key: &|command: &TickCommand| inner.keys.lease(&command.group),
             arguments: &|commands| script::arguments(commands, &inner.keys),
             read: script::answers,
-            // A claim that a failover loses counts as claimed all the same.
-            needs: None,
+            needs: Needs::new(inner.options.replicas, is_a_claim),
         };
         let answers = ties.ticks.batch(commands, &kind, timeout).await.map_err(fails)?;
         let of = |(answer, command): (Result<_, Failure>, &TickCommand)| {
@@ -67,6 +67,13 @@ impl Inner {
             _ => None,
         }
     }
+}
+
+/// Whoever is answered so runs a body, or goes on to run it, or leaves the tick to others. A server that was given up may still
+/// answer one call of a leader that has found its successor before and after: the successor's record is of its own memory, so
+/// nothing there tells that it lacks this. An end that is lost is an unknown end, as if its leader had died.
+fn is_a_claim(answer: &TickAnswer) -> bool {
+    matches!(answer.reply, TickReply::Run { .. } | TickReply::Kept | TickReply::Returned)
 }
 
 /// What a batch does, for a message.
