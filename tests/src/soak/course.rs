@@ -448,7 +448,7 @@ impl Course<'_> {
 impl Course<'_> {
     /// All faults end, and somebody leads each group.
     fn mend(&mut self) -> Result<(), String> {
-        while let Some(end) = self.ends.next() {
+        while let Some(end) = self.ends.pull() {
             let waits = matches!(end.what, Ending::Start(_) | Ending::Mend(_));
             self.end(end)?;
             if waits {
