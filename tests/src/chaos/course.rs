@@ -147,7 +147,7 @@ impl<'a> Course<'a> {
         }
         self.pass_until(begin + time)?;
         // What has not ended yet ends now: all finish in peace.
-        while let Some(end) = self.ends.next() {
+        while let Some(end) = self.ends.pull() {
             self.end(end)?;
         }
         Ok(())

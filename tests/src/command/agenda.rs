@@ -31,7 +31,7 @@ impl<E> Agenda<E> {
     }
 
     /// The next end, which comes before its time.
-    pub fn next(&mut self) -> Option<E> {
+    pub fn pull(&mut self) -> Option<E> {
         (!self.ends.is_empty()).then(|| self.ends.remove(0).1)
     }
 }
@@ -56,6 +56,6 @@ mod tests {
         }
         assert_eq!(agenda.wait(until), None);
         assert!(Instant::now() >= until);
-        assert_eq!((agenda.next(), agenda.next()), (Some(3_600_000), None));
+        assert_eq!((agenda.pull(), agenda.pull()), (Some(3_600_000), None));
     }
 }

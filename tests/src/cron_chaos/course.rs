@@ -242,7 +242,7 @@ impl<'a> Course<'a> {
         }
         // What has not ended yet ends now, and all clocks are right: all finish in peace.
         self.calm = true;
-        while let Some(end) = self.ends.next() {
+        while let Some(end) = self.ends.pull() {
             self.end(end)?;
         }
         for slot in 0..processes {

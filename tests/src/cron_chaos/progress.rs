@@ -43,15 +43,19 @@ impl Progress {
     /// All ticks up to this second are over, and, unless nobody repeats them, what is run until it ends has ended.
     pub(crate) fn is_over(&self, jobs: &[Facts], until: i64, without_ledger: bool) -> bool {
         let newest = |job: &Facts| self.newest.get(&job.name).is_some_and(|tick| *tick > until);
-        let waits = |(job, tick): &(String, i64)| *tick <= until && !self.ended.contains(&(job.clone(), *tick));
-        jobs.iter().all(newest) && (without_ledger || !self.open.values().any(waits))
+        jobs.iter().all(newest) && (without_ledger || !self.open.values().any(|open| self.waits(open, until)))
+    }
+
+    /// This tick of a job is to end before all up to this second is over.
+    fn waits(&self, open: &(String, i64), until: i64) -> bool {
+        open.1 <= until && !self.ended.contains(open)
     }
 
     /// Changes as long as there is something to wait for, and it comes nearer: the newest ticks of jobs that are behind, added
     /// up, and how many runs are waited for.
     pub(crate) fn lag(&self, jobs: &[Facts], until: i64) -> (i64, usize) {
         let newest = jobs.iter().filter_map(|job| self.newest.get(&job.name)).filter(|tick| **tick <= until);
-        (newest.sum(), self.open.len())
+        (newest.sum(), self.open.values().filter(|open| self.waits(open, until)).count())
     }
 
     /// No run that began before this instant is waited for: the store has forgotten it.
@@ -86,5 +90,55 @@ impl Progress {
             }
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cron_chaos::jobs::Jobs;
+
+    fn began(run: u64, tick: i64) -> Line {
+        Line::Began {
+            run,
+            job: "again-0".to_owned(),
+            tick,
+            attempt: 1,
+            missed: 0,
+            term: 1,
+            instance: "a".to_owned(),
+            at_ns: run,
+            true_us: 0,
+            own_us: 0,
+        }
+    }
+
+    #[test]
+    fn what_comes_later_is_no_progress_of_what_is_waited_for() {
+        let jobs: Vec<_> = Jobs::All(1).list().into_iter().filter(|job| job.name == "again-0").collect();
+        let mut progress = Progress::of(&jobs);
+        progress.note("a", &began(1, 10));
+        progress.note("a", &began(2, 20));
+        let lag = progress.lag(&jobs, 10);
+        assert!(!progress.is_over(&jobs, 10, false));
+        progress.note("a", &began(3, 30));
+        assert_eq!(progress.lag(&jobs, 10), lag, "the first run has died");
+        progress.note("b", &began(1, 10));
+        progress.note("b", &Line::Ended { run: 1, at_ns: 5 });
+        assert_ne!(progress.lag(&jobs, 10), lag);
+        assert!(progress.is_over(&jobs, 10, false));
+    }
+
+    #[test]
+    fn what_was_forgotten_is_not_waited_for_also_if_its_line_is_read_later() {
+        let jobs: Vec<_> = Jobs::All(1).list().into_iter().filter(|job| job.name == "again-0").collect();
+        let mut progress = Progress::of(&jobs);
+        progress.note("a", &began(1, 10));
+        progress.forget_open(3);
+        progress.note("a", &began(2, 20));
+        assert!(progress.is_over(&jobs, 19, false));
+        progress.note("a", &began(3, 21));
+        progress.note("a", &began(4, 30));
+        assert!(!progress.is_over(&jobs, 21, false));
     }
 }

@@ -35,6 +35,8 @@ const LOOK: Duration = Duration::from_millis(50);
 const PROGRESS: Duration = Duration::from_secs(10);
 /// How long anything is waited for that surely comes.
 const PATIENCE: Duration = Duration::from_secs(90);
+/// What is behind, and comes no nearer for so long, does not come: it was given up, or is lost.
+const STUCK: Duration = Duration::from_secs(25);
 const SECOND_US: i64 = 1_000_000;
 
 /// Runs it in this folder, for its logs. `None`: no Redis server is installed.
@@ -448,7 +450,7 @@ impl Course<'_> {
 impl Course<'_> {
     /// All faults end, and somebody leads each group.
     fn mend(&mut self) -> Result<(), String> {
-        while let Some(end) = self.ends.next() {
+        while let Some(end) = self.ends.pull() {
             let waits = matches!(end.what, Ending::Start(_) | Ending::Mend(_));
             self.end(end)?;
             if waits {
@@ -478,7 +480,7 @@ impl Course<'_> {
             if lag != last.0 {
                 last = (lag, Instant::now());
             }
-            progress.is_over(jobs, until, without_ledger) || last.1.elapsed() > PATIENCE
+            progress.is_over(jobs, until, without_ledger) || last.1.elapsed() > STUCK
         })?;
         self.order += 1;
         let order = self.order;

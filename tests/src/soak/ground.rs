@@ -23,7 +23,7 @@ const DISK_BYTES: usize = 32 << 20;
 /// A store for several processes.
 pub(super) enum Ground {
     /// A server with a proxy for each process, or an SQLite file.
-    One(One),
+    One(Box<One>),
     /// Several servers.
     Many(Box<dyn Servers>),
     /// Somebody else's.
@@ -43,7 +43,7 @@ pub(super) struct One {
 impl Ground {
     /// For so many processes. `None`: no Redis server is installed.
     pub(super) fn open(place: &Place, folder: &Path, processes: usize) -> Result<Option<Self>, String> {
-        let one = |chaos, disk| Self::One(One { chaos, disk, away: false, apart: vec![false; processes] });
+        let one = |chaos, disk| Self::One(Box::new(One { chaos, disk, away: false, apart: vec![false; processes] }));
         Ok(match place {
             Place::Redis => {
                 let chaos = Chaos::open(&ChaosPlace::OwnRedis, folder, processes, &KEPT)?;

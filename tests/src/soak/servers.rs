@@ -92,7 +92,7 @@ impl Servers for Sentinels {
     }
 
     fn begin(&mut self, fault: Fault, _: &str, lasts: Duration) -> Option<Mend> {
-        let Some(number) = self.primary().filter(|_| !self.struck) else { return None };
+        let number = self.primary().filter(|_| !self.struck)?;
         let server = &mut self.watched.servers[number];
         let mend = match fault {
             Fault::PrimaryKill => {
@@ -204,8 +204,8 @@ impl Servers for Cluster {
             return None;
         }
         let key = format!("leader:{group}");
-        let Some(owner) = self.owner(&key) else { return None };
-        let Some(replica) = self.replica_of(owner) else { return None };
+        let owner = self.owner(&key)?;
+        let replica = self.replica_of(owner)?;
         let mend = match fault {
             Fault::PrimaryKill => {
                 self.cluster.node_mut(owner).kill();
@@ -220,7 +220,7 @@ impl Servers for Cluster {
                 Mend::Server(fault, owner)
             }
             Fault::MoveSlot => {
-                let Some(to) = self.primaries().into_iter().find(|number| *number != owner) else { return None };
+                let to = self.primaries().into_iter().find(|number| *number != owner)?;
                 let slot = self.cluster.slot(owner, &key);
                 self.cluster.move_slot(slot, owner, to);
                 Mend::Of(fault)

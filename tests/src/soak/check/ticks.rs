@@ -101,7 +101,7 @@ impl Ticks {
         for lines in self.lines.values_mut() {
             forget(lines, until - BACK, cut_ns);
         }
-        self.lines.retain(|member, lines| !lines.is_empty() && !(gone.contains(member) && lines.iter().all(is_stall)));
+        self.lines.retain(|member, lines| !(lines.is_empty() || gone.contains(member) && lines.iter().all(is_stall)));
         found
     }
 
