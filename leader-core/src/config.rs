@@ -304,8 +304,8 @@ impl Config {
     }
 
     /// So many replicas of the Redis server must have a lease or lock before it counts, 0 by default: after each acquire that is
-    /// won and each renew, each tick that is claimed or given back, and after work that is done once is noted as done, the server is asked to `WAIT` for them. For a store
-    /// that is opened by its URL.
+    /// won and each renew, after each tick that is claimed or given back, and after work that is done once is noted as done, the
+    /// server is asked to `WAIT` for them. For a store that is opened by its URL.
     ///
     /// A server gives its answer before its replicas have what it answers for. One that is cut off from them, together with a
     /// leader, goes on to renew that one's lease, while a replica becomes the primary elsewhere and gives it to another: two
@@ -323,8 +323,8 @@ impl Config {
     /// - A connection more for each elector, so that releases and questions who leads wait for no replica; and the
     ///   permission `+wait` for the server's user.
     ///
-    /// Claims of ticks are waited for as well: a server that was given up can still answer one between two calls of its successor. Guarded
-    /// writes are not: what a failover loses, it loses together with the token beside it.
+    /// Ticks are waited for because a server that was given up can still answer a claim between two answers of its successor. Guarded
+    /// writes are not: what a failover loses of them, it loses together with the token beside it.
     ///
     /// ```
     /// use leader_core::Config;

@@ -110,9 +110,8 @@ use crate::identity::Incarnation;
 ///   [`Config::replicas`](crate::Config::replicas) with all replicas excludes that; on Redis 7 or newer, `min-replicas-to-write 1`
 ///   with a `min-replicas-max-lag` below the ttl bounds it.
 /// - Where replicas are waited for, acquires and renews of leases go out on a connection where nothing else waits behind them;
-///   locks, and notes that work is done, are waited for on theirs. A claim of a tick is not: it is made under a lease that was
-///   confirmed, and if a failover loses it, it counts as claimed, like all that a server may have forgotten. What is not waited
-///   for may be lost: guarded writes, the history of jobs, and that a run has begun of a job that is delivered at least once.
+///   locks, notes that work is done, and ticks that are claimed, kept or given back are waited for on theirs. What is not waited
+///   for may be lost: guarded writes, the history of jobs, and the end of a run, which then counts as one whose leader died.
 ///
 /// ```
 /// use leader_core::store::{LeaseStore, RedisStore};
