@@ -122,6 +122,7 @@ impl Fleet {
                 reclaim_after_deadline: false,
                 hold_until_deadline: false,
                 trust_fresh_store: false,
+                replicas: 0,
                 known_bad: None,
                 script_flaw: None,
                 jobs: Vec::new(),

@@ -66,8 +66,11 @@ pub fn run(mut arguments: impl Iterator<Item = String>) -> Result<(), Box<dyn st
 fn config(options: &Options) -> Result<Config, StoreUrlError> {
     let fresh = if options.trust_fresh_store { FreshStore::Trust } else { FreshStore::Wait };
     let mut config = match options.script_flaw {
-        None => Config::new(&options.store).fresh_store(fresh),
-        Some(flaw) => Config::with_store(RedisStore::new(&options.store)?.fresh_store(fresh).with_script_flaw(flaw)),
+        None => Config::new(&options.store).fresh_store(fresh).replicas(options.replicas),
+        Some(flaw) => {
+            let store = RedisStore::new(&options.store)?.fresh_store(fresh).replicas(options.replicas);
+            Config::with_store(store.with_script_flaw(flaw))
+        }
     };
     config = config.ttl(options.ttl).groups(&options.groups).grace(GRACE);
     if let Some(heartbeat) = options.heartbeat {

@@ -41,6 +41,9 @@ pub struct Options {
     /// A store without a record is taken for new: `FreshStore::Trust`.
     #[serde(default)]
     pub trust_fresh_store: bool,
+    /// So many replicas of the store's server have to confirm: `Config::replicas`.
+    #[serde(default)]
+    pub replicas: u8,
     /// A rule of the election that it breaks, so that a checker can show that it would notice.
     #[serde(default)]
     pub known_bad: Option<KnownBad>,

@@ -44,7 +44,7 @@ fn outages(rounds: usize) {
 
 #[test]
 fn after_outages_of_the_network_somebody_leads_and_nothing_has_piled_up() {
-    outages(4);
+    outages(2);
 }
 
 /// `cargo test -p leader-tests --all-features --test network -- --ignored --nocapture ten_outages`
