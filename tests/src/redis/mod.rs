@@ -2,7 +2,7 @@
 //!
 //! [`RedisServer`] is one server; what can be done to it reads like `redis.flush_all()`. A [`RedisCluster`] is several. A [`Proxy`] stands between it and
 //! whoever is to have trouble with the network. A [`NestPeer`] competes for a lease the way the system does that this one
-//! shares elections with. [`Watched`] is a primary with replicas, and sentinels that watch them. [`assert_deadline_within_lease`] sees what a leader believes and what the server holds.
+//! shares elections with. [`Replicated`] is a primary with replicas, and [`Watched`] one with sentinels that watch them. [`assert_deadline_within_lease`] sees what a leader believes and what the server holds.
 
 mod client;
 mod clock;
@@ -12,6 +12,7 @@ mod faults;
 mod nest;
 mod port;
 mod proxy;
+mod replicated;
 mod seat;
 mod sentinel;
 mod server;
@@ -24,6 +25,7 @@ pub use faults::Busy;
 pub use nest::NestPeer;
 pub use port::Port;
 pub use proxy::{Proxy, Way};
+pub use replicated::Replicated;
 pub use sentinel::Sentinel;
 pub use server::RedisServer;
 pub use watched::{Promoted, SERVICE, Watched};

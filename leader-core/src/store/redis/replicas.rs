@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
 use super::connection::{Failure, Link, Reply, Request};
-use super::session::left;
+use super::session::{Answered, left};
 
 /// What a user of the server must be allowed to, on top.
 pub(super) const PERMISSION: &str = "+wait";
@@ -22,10 +22,36 @@ const PATIENCE: f64 = 0.75;
 /// And so much to the server to say that it was in vain. What is left is for telling it.
 const LIMIT: f64 = 0.95;
 
+/// What a reply becomes.
+pub(super) struct Reading<'a, T> {
+    /// What each command was answered, or the server's error for it.
+    pub(super) read: &'a (dyn Fn(Reply) -> Vec<Result<T, String>> + Sync),
+    /// Which answers are none before replicas have confirmed them.
+    pub(super) needs: Option<Needs<T>>,
+}
+
 /// Which answers count only once so many replicas have what was written.
 pub(super) struct Needs<T> {
     pub(super) replicas: NonZeroU8,
     pub(super) needed: fn(&T) -> bool,
+}
+
+impl<T> Reading<'_, T> {
+    /// The answers in a reply that came on this link.
+    pub(super) async fn answers(
+        &self,
+        reply: Reply,
+        link: &dyn Link,
+        confirmations: &Confirmations,
+        until: Instant,
+    ) -> Answered<T> {
+        let mut answers: Answered<T> =
+            (self.read)(reply).into_iter().map(|answer| answer.map_err(Failure::Server)).collect();
+        if let Some(needs) = self.needs {
+            needs.confirm(&mut answers, link, confirmations, until).await;
+        }
+        answers
+    }
 }
 
 impl<T> Clone for Needs<T> {

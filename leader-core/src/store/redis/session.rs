@@ -12,7 +12,7 @@ use super::connection::{Client, Failure, Heard, Link, Lookout, Reply, Request, S
 use super::failure::{calls_for_a_new_link, denied, is_unknown_script};
 use super::jobs;
 use super::keys::Keys;
-use super::replicas::{Confirmations, Needs};
+use super::replicas::{Confirmations, Reading};
 use crate::group::GroupName;
 use crate::store::{Announcer, Session as Asked};
 
@@ -48,14 +48,6 @@ pub(super) struct Call<'a> {
     pub(super) arguments: &'a (dyn Fn() -> Vec<Vec<u8>> + Sync),
     /// The reply is wanted as it is.
     pub(super) verbatim: bool,
-}
-
-/// What a reply becomes.
-pub(super) struct Reading<'a, T> {
-    /// What each command was answered, or the server's error for it.
-    pub(super) read: &'a (dyn Fn(Reply) -> Vec<Result<T, String>> + Sync),
-    /// Which answers are none before replicas have confirmed them.
-    pub(super) needs: Option<Needs<T>>,
 }
 
 /// What each command of a call was answered, or why it has no answer that counts.
@@ -242,24 +234,6 @@ impl Session {
             self.0.failing.store(true, Ordering::Relaxed);
         }
         opened
-    }
-}
-
-impl<T> Reading<'_, T> {
-    /// The answers in a reply that came on this link.
-    pub(super) async fn answers(
-        &self,
-        reply: Reply,
-        link: &dyn Link,
-        confirmations: &Confirmations,
-        until: Instant,
-    ) -> Answered<T> {
-        let mut answers: Answered<T> =
-            (self.read)(reply).into_iter().map(|answer| answer.map_err(Failure::Server)).collect();
-        if let Some(needs) = self.needs {
-            needs.confirm(&mut answers, link, confirmations, until).await;
-        }
-        answers
     }
 }
 

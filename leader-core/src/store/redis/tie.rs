@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use super::cluster::Nodes;
 use super::connection::{Failure, Reply};
 use super::failure::{Denied, denied};
-use super::replicas::Needs;
-use super::session::{Answered, Call, Reading, Script, Session};
+use super::replicas::{Needs, Reading};
+use super::session::{Answered, Call, Script, Session};
 use super::slot;
 
 /// How much of its time a batch that becomes several calls leaves to each.
