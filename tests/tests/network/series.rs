@@ -13,15 +13,21 @@ const RETRY: Duration = Duration::from_millis(300);
 const OUTAGE: Duration = Duration::from_secs(3);
 const LABELS: [&str; 3] = ["a", "b", "c"];
 
-/// So many outages of three ttls each.
-fn outages(rounds: usize) {
+const ROUNDS: usize = 10;
+
+/// Ten outages of three ttls each, where packets are lost.
+///
+/// `cargo test -p leader-tests --all-features --test network -- --ignored --nocapture ten_outages`
+#[test]
+#[ignore = "takes a minute"]
+fn after_ten_outages_of_the_network_somebody_leads_and_nothing_has_piled_up() {
     let Some((mut scene, _)) = Scene::new(TTL, &LABELS, |options| options.retry = Some(RETRY)) else { return };
     // Each has both of its connections now, and nothing has been given up yet.
     let connections = 2 * LABELS.len();
     eventually("each has its connections", || (scene.redis.connections() == connections).then_some(()));
     let at_first = LABELS.map(|label| scene.fleet.usage(label).unwrap());
     let mut halfway = at_first;
-    for round in 1..=rounds {
+    for round in 1..=ROUNDS {
         scene.network.isolate(&[SERVER]);
         let began = BootInstant::now();
         wait(&mut scene.fleet, OUTAGE);
@@ -32,7 +38,7 @@ fn outages(rounds: usize) {
         let (from, to) = (began.saturating_add(TTL).as_nanos(), ended.as_nanos());
         let led = scene.fleet.read_logs().views().iter().any(|view| view.began_ns < to && view.ended_ns > from);
         assert!(from >= to || !led, "somebody led without a server before {view:?}");
-        if round == rounds / 2 {
+        if round == ROUNDS / 2 {
             halfway = LABELS.map(|label| scene.fleet.usage(label).unwrap());
         }
     }
@@ -40,16 +46,4 @@ fn outages(rounds: usize) {
     scene.fleet.assert_nothing_piled_up(LABELS, at_first, halfway);
     let redis = &scene.redis;
     eventually("the server has no other connections", || (redis.connections() == connections).then_some(()));
-}
-
-#[test]
-fn after_outages_of_the_network_somebody_leads_and_nothing_has_piled_up() {
-    outages(4);
-}
-
-/// `cargo test -p leader-tests --all-features --test network -- --ignored --nocapture ten_outages`
-#[test]
-#[ignore = "takes a minute"]
-fn after_ten_outages_of_the_network_somebody_leads_and_nothing_has_piled_up() {
-    outages(10);
 }

@@ -112,7 +112,9 @@ pub(in super::super) fn no_tls(address: &Address) -> Failure {
 pub(in super::super) fn tls_only(address: &Address) -> Failure {
     Failure::Impossible {
         cause: format!("{} speaks TLS, not plain text", address.server),
-        advice: "use a `rediss://` URL (`rediss-sentinel://` for sentinels), or the port for plain text".to_owned(),
+        advice: "use a `rediss://` URL (`rediss-sentinel://` for sentinels, `rediss-cluster://` for a cluster), or the port for \
+                 plain text"
+            .to_owned(),
     }
 }
 
