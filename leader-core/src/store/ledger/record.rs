@@ -16,8 +16,10 @@ pub use text::Texts;
 #[cfg(feature = "sqlite")]
 pub(in crate::store) use text::seconds;
 
-/// So many runs that have not ended are kept beside the last one, and so many ticks that were given back.
-pub(in crate::store) const MOST: usize = 8;
+/// So many runs that have not ended are kept beside the last one, and so many ticks that were given back. A run that is pushed
+/// out cannot be given back any more: there is room for all that the next leader makes up for at once while the last one's
+/// return of a claim is under way.
+pub(in crate::store) const MOST: usize = 64;
 
 /// What a store keeps of a job. Instants are seconds since 1970, those in microseconds of the store's clock.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

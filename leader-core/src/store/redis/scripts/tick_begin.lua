@@ -15,7 +15,7 @@
 
 local WIDTH = 18
 -- So many runs that have not ended are kept beside the last one, and so many ticks that were given back.
-local KEPT = 8
+local KEPT = 64
 local HISTORY = 120
 local LAST_SECOND = 253402300799
 -- Above it not every whole number can be told from the next one.

@@ -59,7 +59,7 @@ fn with_overlap_runs_go_on_beside_each_other_and_each_has_its_end() {
     assert_eq!(desk.record().open.as_ref().unwrap().nonce, 2);
     let Some(HistoryEvent::Ended { tick, .. }) = desk.history.last() else { panic!() };
     assert_eq!(*tick, Some(NOW));
-    for n in 3..15 {
+    for n in 3..3 + MOST as i64 {
         desk.pass(1);
         let tick = NOW + 2 + n;
         let claim = TickClaim { tick, expect: tick - 1, nonce: n as u128, ..claim() };
@@ -67,6 +67,21 @@ fn with_overlap_runs_go_on_beside_each_other_and_each_has_its_end() {
     }
     assert_eq!(desk.record().others.len(), MOST);
     assert_eq!(desk.ask(end(2)), TickReply::Other, "it is not known any more");
+}
+
+#[test]
+fn a_claim_can_be_given_back_after_many_that_the_next_leader_made_up_for() {
+    let allow = |claim: TickClaim| ask(TickClaim { forbid: false, ..claim });
+    let mut desk = running(4, TickClaim { forbid: false, ..claim() });
+    for n in 2..20 {
+        desk.pass(1);
+        let tick = NOW + 2 + n;
+        let claim = TickClaim { tick, expect: tick - 1, nonce: n as u128, ..claim() };
+        assert_eq!(desk.ask(allow(claim)), run(tick, 1));
+    }
+    assert_eq!(desk.ask(TickOp::GiveBack { nonce: 1, begun: false, keep: true }), TickReply::Returned);
+    let next = TickClaim { tick: NOW + 22, expect: NOW + 21, nonce: 20, ..claim() };
+    assert_eq!(desk.ask(allow(next)), TickReply::Take { tick: NOW, attempts: 0 });
 }
 
 #[test]
