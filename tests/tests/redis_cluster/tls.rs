@@ -26,10 +26,16 @@ impl Papers {
         let ca = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
         let key = KeyPair::generate().unwrap();
         let certificate = named("nodes of a test", &["127.0.0.1"]).signed_by(&key, &ca).unwrap();
+        let ours = KeyPair::generate().unwrap();
+        let client = named("instances of a test", &[]).signed_by(&ours, &ca).unwrap();
         let papers = Self(tempfile::tempdir().unwrap());
-        for (name, content) in
-            [("ca.pem", ca.as_ref().pem()), ("node.pem", certificate.pem()), ("node.key", key.serialize_pem())]
-        {
+        for (name, content) in [
+            ("ca.pem", ca.as_ref().pem()),
+            ("node.pem", certificate.pem()),
+            ("node.key", key.serialize_pem()),
+            ("client.pem", client.pem()),
+            ("client.key", ours.serialize_pem()),
+        ] {
             std::fs::write(papers.path(name), content).unwrap();
         }
         papers
@@ -87,6 +93,21 @@ async fn who_trusts_another_ca_or_has_to_show_a_certificate_is_told_so() {
     for node in cluster.nodes() {
         node.command::<()>(&["CONFIG", "SET", "tls-auth-clients", "yes"]);
     }
-    let error = refused(&url(&cluster, &papers.path("ca.pem"))).await;
+    let url = url(&cluster, &papers.path("ca.pem"));
+    let error = refused(&url).await;
     assert!(error.contains("certificate of the client") && error.contains("tls-auth-clients"), "{error}");
+    let with = |papers: &Papers, key: &str| {
+        format!("{url}&cert={}&key={}", papers.path("client.pem").display(), papers.path(key).display())
+    };
+    // By another CA; not there; of another certificate.
+    let stranger = Papers::new();
+    let error = refused(&with(&stranger, "client.key")).await;
+    assert!(error.contains("does not accept our certificate"), "{error}");
+    let error = refused(&with(&papers, "none.key")).await;
+    assert!(error.contains("none.key") && error.contains("`key`"), "{error}");
+    let error = refused(&with(&papers, "node.key")).await;
+    assert!(error.contains("cannot be used"), "{error}");
+    let elector = Elector::start(config(&with(&papers, "client.key"))).await.unwrap();
+    assert!(elector.is_leader("default"), "{:?}", elector.status().problems);
+    elector.shutdown(Duration::from_secs(1)).await.unwrap();
 }

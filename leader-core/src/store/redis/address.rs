@@ -54,10 +54,20 @@ pub(super) struct Access {
     pub(super) tls: bool,
     /// The certificates to trust, in place of the system's.
     pub(super) ca: Option<PathBuf>,
+    /// What we show, if we are asked who we are.
+    pub(super) certificate: Option<Certificate>,
     /// Without it, the server's `default` user.
     pub(super) user: Option<String>,
     pub(super) password: Option<String>,
     pub(super) database: u8,
+}
+
+/// A certificate of ours, as PEM files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Certificate {
+    /// It, and those between it and its CA.
+    pub(super) chain: PathBuf,
+    pub(super) key: PathBuf,
 }
 
 /// The name of a server.

@@ -99,6 +99,7 @@ fn what_is_wrong_is_said_and_the_password_is_not() {
         ("redis://host?se&cret", "query of"),
         ("redis://host?s%65cret=secret", "query of"),
         ("redis://host?ca=/secret.pem", "query of"),
+        ("redis://host?cert=/secret.pem&key=/secret.key", "query of"),
     ] {
         let text = refused(url);
         assert!(text.contains(&format!("the {part}")), "{url}: {text}");
@@ -220,7 +221,9 @@ fn a_tls_url_may_name_the_certificates_to_trust() {
     let address = parsed("rediss://host:6380/1?ca=/etc/my%20ca.pem");
     assert_eq!(address.access.ca, Some(PathBuf::from("/etc/my ca.pem")));
     assert_eq!(address.to_string(), "rediss://host:6380/1");
-    for query in ["ca", "ca=", "ca=/a&ca=/b"] {
+    let certificate = parsed("rediss://host?cert=/etc/a.pem&key=/etc/a.key").access.certificate;
+    assert_eq!(certificate, Some(Certificate { chain: "/etc/a.pem".into(), key: "/etc/a.key".into() }));
+    for query in ["ca", "ca=", "ca=/a&ca=/b", "cert=/a", "key=/a"] {
         assert!(Place::parse(&format!("rediss://host?{query}")).is_err(), "{query}");
     }
     let Sentinels { access, watched, .. } = sentinels("rediss-sentinel://a,b/m?ca=/ca.pem&sentinel_user=x");

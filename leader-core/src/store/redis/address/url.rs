@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use percent_encoding::percent_decode_str;
 
-use super::{Access, Cluster, Place, Sentinels, Server};
+use super::{Access, Certificate, Cluster, Place, Sentinels, Server};
 use crate::error::StoreUrlError;
 
 /// The kinds of URL.
@@ -16,17 +16,19 @@ enum Kind {
     Cluster,
 }
 
-/// The key that follows the question mark of each kind.
+/// The keys that may follow the question mark of each kind: files for TLS.
 const CA: &str = "ca";
+const CERTIFICATE: &str = "cert";
+const KEY: &str = "key";
 /// Who we are to the sentinels, as keys of their URL.
 const SENTINEL_USER: &str = "sentinel_user";
 const SENTINEL_PASSWORD: &str = "sentinel_password";
 
 impl Place {
     /// Reads one of
-    /// - `redis://[user][:password@]host[:port][/database][?ca=file]`,
-    /// - `redis-sentinel://[user][:password@]host[:port][,…]/service[/database][?sentinel_user=…&sentinel_password=…&ca=file]`,
-    /// - `redis-cluster://[user][:password@]host[:port][,…][?ca=file]`,
+    /// - `redis://[user][:password@]host[:port][/database][?ca=file&cert=file&key=file]`,
+    /// - `redis-sentinel://[user][:password@]host[:port][,…]/service[/database][?sentinel_user=…&sentinel_password=…&ca=…]`,
+    /// - `redis-cluster://[user][:password@]host[:port][,…][?ca=…]`,
     ///
     /// or the same by TLS, where the scheme begins with `rediss`.
     pub(in super::super) fn parse(url: &str) -> Result<Self, StoreUrlError> {
@@ -51,14 +53,29 @@ impl Place {
         }
         let parts = Parts::of(kind, rest)?;
         let (user, password) = parts.credentials.map_or(Ok((None, None)), |text| kind.who(text))?;
-        let [ca, sentinel_user, sentinel_password] = kind.query(parts.query)?;
-        if ca.is_some() && !tls {
-            return Err(
-                kind.wrong("query", format!("names a `ca`, which only `{}://` makes use of", kind.scheme(true)))
-            );
+        let [ca, certificate, key, sentinel_user, sentinel_password] = kind.query(parts.query)?;
+        let files = [(CA, &ca), (CERTIFICATE, &certificate), (KEY, &key)];
+        if let Some((name, _)) = files.iter().find(|(_, file)| file.is_some() && !tls) {
+            let problem = format!("names a `{name}`, which only `{}://` makes use of", kind.scheme(true));
+            return Err(kind.wrong("query", problem));
         }
         let ca = ca.map(PathBuf::from);
-        let access = |user, password, database| Access { tls, ca: ca.clone(), user, password, database };
+        let certificate = match (certificate, key) {
+            (None, None) => None,
+            (Some(chain), Some(key)) => Some(Certificate { chain: chain.into(), key: key.into() }),
+            _ => {
+                let problem = format!("needs `{CERTIFICATE}` and `{KEY}` together, or none of them");
+                return Err(kind.wrong("query", problem));
+            }
+        };
+        let access = |user, password, database| Access {
+            tls,
+            ca: ca.clone(),
+            certificate: certificate.clone(),
+            user,
+            password,
+            database,
+        };
         Ok(match kind {
             Kind::Server => {
                 let server = kind.server(parts.servers)?;
@@ -241,13 +258,14 @@ impl Kind {
         if text.is_empty() { Ok(0) } else { number(text).ok_or_else(|| self.wrong("path", problem)) }
     }
 
-    /// The values of `ca` and of the user and the password to the sentinels.
-    fn query(self, text: &str) -> Result<[Option<String>; 3], StoreUrlError> {
-        let mut values = [None, None, None];
+    /// The values of the files for TLS, and of the user and the password to the sentinels.
+    fn query(self, text: &str) -> Result<[Option<String>; 5], StoreUrlError> {
+        let known = [CA, CERTIFICATE, KEY, SENTINEL_USER, SENTINEL_PASSWORD];
+        let mut values = [const { None }; 5];
         let pairs = text.split('&').filter(|pair| !pair.is_empty());
         for (key, value) in pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))) {
-            let place = [CA, SENTINEL_USER, SENTINEL_PASSWORD].into_iter().position(|known| known == key);
-            let Some(place) = place.filter(|place| *place == 0 || self == Self::Sentinels) else {
+            let place = known.iter().position(|known| *known == key);
+            let Some(place) = place.filter(|place| *place < 3 || self == Self::Sentinels) else {
                 let shown = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
                 let key = if shown { format!("has the key `{key}`") } else { "has a key".to_owned() };
                 return Err(self.wrong("query", format!("{key}, which means nothing; there is {}", self.keys())));
@@ -262,12 +280,15 @@ impl Kind {
 
     /// The keys that may follow the question mark.
     fn keys(self) -> String {
-        let ca = format!("`ca` (a PEM file with the certificates to trust, for `{}://`)", self.scheme(true));
+        let files = format!(
+            "for `{}://` `{CA}` (a PEM file with the certificates to trust), `{CERTIFICATE}` and `{KEY}` (our own certificate)",
+            self.scheme(true)
+        );
         match self {
             Self::Sentinels => {
-                format!("`{SENTINEL_USER}` and `{SENTINEL_PASSWORD}` (who we are to the sentinels) and {ca}")
+                format!("`{SENTINEL_USER}` and `{SENTINEL_PASSWORD}` (who we are to the sentinels), and {files}")
             }
-            Self::Server | Self::Cluster => ca,
+            Self::Server | Self::Cluster => files,
         }
     }
 

@@ -86,10 +86,15 @@ fn of_tls(text: &str, address: &Address) -> Failure {
             format!("the certificate of {server} has expired"),
             "give the server a new certificate, or see that the clock here is right",
         )
+    } else if names(&["UnknownCA", "BadCertificate", "CertificateUnknown"]) {
+        (
+            format!("{server} does not accept our certificate"),
+            "let `cert` in the URL name one by a CA that the server trusts, and those between the two",
+        )
     } else if names(&["CertificateRequired"]) {
         (
-            format!("{server} asks for a certificate of the client, and this version has none to give"),
-            "set `tls-auth-clients no` or `optional` at the server",
+            format!("{server} asks for a certificate of the client, and the URL names none"),
+            "name ours in the URL, `?cert=/path/to/client.pem&key=/path/to/client.key`, or set `tls-auth-clients no` at the server",
         )
     } else {
         let detail = text.split_once("error: ").map_or(text, |(_, detail)| detail.trim_end_matches([' ', '}']));

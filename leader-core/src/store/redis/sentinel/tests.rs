@@ -15,7 +15,7 @@ pub(super) fn server(n: usize) -> Server {
 }
 
 pub(super) fn sentinels(number: usize) -> Sentinels {
-    let access = Access { tls: false, ca: None, user: None, password: None, database: 0 };
+    let access = Access { tls: false, ca: None, certificate: None, user: None, password: None, database: 0 };
     Sentinels {
         servers: (0..number).map(server).collect(),
         service: "jobs".to_owned(),
