@@ -151,6 +151,19 @@ pub(crate) async fn launch(config: Config, process_wide: bool) -> Result<Elector
 
 /// Checks everything, then starts the threads.
 fn spawn(config: &Config, process_wide: bool) -> Result<Elector, StartError> {
+    let (elector, setup) = prepare(config, process_wide)?;
+    let thread = std::thread::Builder::new().name("leader-driver".to_owned());
+    if let Err(error) = thread.spawn(move || driver::run(setup)) {
+        for cell in elector.0.shared.cells.values() {
+            cell.stop();
+        }
+        return Err(StartError::Thread(error));
+    }
+    Ok(elector)
+}
+
+/// An elector whose driver does not run yet.
+pub(crate) fn prepare(config: &Config, process_wide: bool) -> Result<(Elector, driver::Setup), StartError> {
     #[cfg(feature = "testing")]
     if process_wide && matches!(config.clock, crate::clock::Clock::Manual(_)) {
         return Err(crate::error::ConfigError::ManualClock.into());
@@ -198,16 +211,8 @@ fn spawn(config: &Config, process_wide: bool) -> Result<Elector, StartError> {
     let (control, receiver) = mpsc::unbounded_channel();
     let handle = Handle { shared: Arc::clone(&shared), control, log_written: Mutex::new(Some(log_written)) };
     let observed: Vec<bool> = groups.into_iter().map(|(_, observe)| observe).collect();
-    let thread = std::thread::Builder::new().name("leader-driver".to_owned());
-    let run = move || driver::run(shared, &rules, &observed, receiver, idle, reporter);
-    let elector = Elector(Arc::new(handle));
-    if let Err(error) = thread.spawn(run) {
-        for cell in elector.0.shared.cells.values() {
-            cell.stop();
-        }
-        return Err(StartError::Thread(error));
-    }
-    Ok(elector)
+    let setup = driver::Setup { shared, rules, observed, control: receiver, idle, reporter };
+    Ok((Elector(Arc::new(handle)), setup))
 }
 
 /// What people look for in a log when a job does not run.

@@ -1,6 +1,6 @@
 //! What the driver writes and everybody else reads of one group.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -13,6 +13,7 @@ use crate::gate::{OnLoss, Slot};
 use crate::group::GroupName;
 use crate::identity::InstanceId;
 use crate::lease::{Acquisition, Lease, LocalView, Term};
+use crate::sync::{Mutex, MutexGuard, PoisonError};
 use crate::work::{What, Work};
 
 #[derive(Debug)]

@@ -73,6 +73,9 @@ pub(crate) enum Clock {
     /// What an elector must not read: whoever sets this clock makes a lease longer.
     #[cfg(feature = "testing")]
     Wall,
+    /// Tokio's, since this instant: where time is paused, it goes on to the next timer once all tasks of the runtime wait.
+    #[cfg(test)]
+    Tokio(tokio::time::Instant),
 }
 
 impl Clock {
@@ -84,6 +87,8 @@ impl Clock {
             Self::Manual(clock) => clock.now(),
             #[cfg(feature = "testing")]
             Self::Wall => BootInstant(nanos(std::time::UNIX_EPOCH.elapsed().unwrap_or_default())),
+            #[cfg(test)]
+            Self::Tokio(start) => BootInstant(3_600_000_000_000).saturating_add(start.elapsed()),
         }
     }
 
@@ -93,6 +98,8 @@ impl Clock {
         match self {
             #[cfg(feature = "testing")]
             Self::Manual(clock) => clock.sleep_until(at).await,
+            #[cfg(test)]
+            Self::Tokio(_) => tokio::time::sleep(at.saturating_since(self.now())).await,
             _ => loop {
                 let left = at.saturating_since(self.now());
                 if left.is_zero() {

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex as StdMutex, OnceLock};
 
 use crate::cell::Cell;
 use crate::clock::BootInstant;
@@ -12,6 +12,7 @@ use crate::entry::{Claim, Entry, claimed};
 use crate::group::{Site, is_valid};
 use crate::lease::{LocalView, Look};
 use crate::scope::{self, Special};
+use crate::sync::{Mutex, MutexGuard, PoisonError};
 use crate::work::What;
 
 /// What a function returns where it is skipped: on a follower, or where it does not have its lock.
@@ -100,8 +101,9 @@ impl Slot {
     /// The slot of `group`; made on first use and kept for the life of the process, for there are as many as names in the
     /// program.
     pub(crate) fn of(group: &str) -> &'static Self {
-        static SLOTS: OnceLock<Mutex<HashMap<String, &'static Slot>>> = OnceLock::new();
-        let mut slots = SLOTS.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+        type Registry = StdMutex<HashMap<String, &'static Slot>>;
+        static SLOTS: OnceLock<Registry> = OnceLock::new();
+        let mut slots = SLOTS.get_or_init(Default::default).lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(slot) = slots.get(group) {
             return slot;
         }

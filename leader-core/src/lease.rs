@@ -2,13 +2,11 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-
-use tokio::sync::watch;
 
 use crate::clock::{BootInstant, Clock};
 use crate::group::GroupName;
+use crate::sync::{AtomicU64, Ordering, atomic_in_static, watch};
 
 /// The number of one acquisition of a group's lease. It only grows, for ever, also when the store lost its memory: hand
 /// it to what your work writes to, as a fencing token, and have older ones refused.
@@ -71,11 +69,11 @@ const FOLLOWER: u64 = 1;
 impl LocalView {
     /// A view that no elector answers for yet.
     pub(crate) const fn unmanaged() -> Self {
-        Self { deadline: AtomicU64::new(UNMANAGED), clock: Clock::Boot }
+        Self { deadline: atomic_in_static(UNMANAGED), clock: Clock::Boot }
     }
 
     /// A follower's view.
-    pub(crate) const fn follower(clock: Clock) -> Self {
+    pub(crate) fn follower(clock: Clock) -> Self {
         Self { deadline: AtomicU64::new(FOLLOWER), clock }
     }
 

@@ -101,6 +101,7 @@ mod shared;
 mod signal;
 mod status;
 pub mod store;
+mod sync;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod work;

@@ -2,18 +2,20 @@
 //!
 //! A gate must stay as cheap as a load when no scope exists: one counter tells.
 
+mod count;
+
 use std::cell::RefCell;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use crate::shared::Shared;
 
-/// How many scopes, and bodies with a claimed lease, exist in this process.
-static SPECIAL: AtomicUsize = AtomicUsize::new(0);
+use count::Count;
+
+static SPECIAL: Count = Count::in_static();
 
 /// While one exists, gates look for a scope and for a claimed lease.
 #[derive(Debug)]
@@ -21,21 +23,19 @@ pub(crate) struct Special(());
 
 impl Special {
     pub(crate) fn new() -> Self {
-        SPECIAL.fetch_add(1, Ordering::Relaxed);
+        SPECIAL.add();
         Self(())
     }
 
-    /// Relaxed is enough: whoever runs inside a scope sees that it was counted, because the scope was entered by the same
-    /// thread, or before the task was handed to it.
     #[inline]
     pub(crate) fn any() -> bool {
-        SPECIAL.load(Ordering::Relaxed) != 0
+        SPECIAL.any()
     }
 }
 
 impl Drop for Special {
     fn drop(&mut self) {
-        SPECIAL.fetch_sub(1, Ordering::Relaxed);
+        SPECIAL.remove();
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -11,6 +11,7 @@ use tokio::sync::futures::Notified;
 
 use crate::clock::{BootInstant, Clock};
 use crate::group::{GroupName, Site};
+use crate::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What is running, in a message or a status.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use tokio::task::{Id, JoinError};
 use super::{Connection, Driver, describe_panic};
 use crate::clock::BootInstant;
 use crate::doctor::Finding;
-use crate::election::{Event, Request, RequestNo};
+use crate::election::{Event, Request, RequestNo, back_off};
 use crate::error::{InspectError, StoreError};
 use crate::group::{GroupName, declared_groups};
 use crate::identity::InstanceId;
@@ -18,6 +18,7 @@ use crate::shared::Phase;
 use crate::store::{Answer, Answers, Batch, Command, Op, Session};
 
 use super::report::Report;
+use super::schedule::random;
 
 /// So many commands go into one call: a longer script would keep other clients of the store waiting.
 const BATCH: usize = 100;
@@ -167,7 +168,11 @@ impl Driver {
         if news {
             self.reporter.send(Report::CallFailed { groups: self.groups.len(), first: None, error });
         }
-        self.connection = Connection::Wanted { at: now.saturating_add(self.shared.timing.retry) };
+        self.failed_connects = self.failed_connects.saturating_add(1);
+        let most = back_off(self.failed_connects, self.shared.timing.retry, self.shared.timing.ttl);
+        // Not all instances of a fleet at once.
+        let wait = most / 2 + random(most / 2);
+        self.connection = Connection::Wanted { at: now.saturating_add(wait) };
     }
 
     fn answered(&mut self, now: BootInstant, members: &[(usize, RequestNo)], done: Done) {

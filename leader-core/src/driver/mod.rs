@@ -53,6 +53,7 @@ pub(crate) struct Driver {
     /// What each call in flight is about, for the case that it panics.
     in_flight: HashMap<tokio::task::Id, Call>,
     connection: Connection,
+    failed_connects: u32,
     examining: Examining,
     start_deadline: Option<BootInstant>,
     /// The end of a start that has to wait for the store's quarantine.
@@ -81,30 +82,30 @@ enum Connection {
     Connected,
 }
 
+/// What a driver starts with.
+pub(crate) struct Setup {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) rules: Rules,
+    /// Of each group, whether it is only observed.
+    pub(crate) observed: Vec<bool>,
+    pub(crate) control: mpsc::UnboundedReceiver<Control>,
+    /// Rung when work has ended.
+    pub(crate) idle: Arc<Notify>,
+    pub(crate) reporter: Reporter,
+}
+
 /// Runs the driver on the current thread until its elector ends.
-pub(crate) fn run(
-    shared: Arc<Shared>,
-    rules: &Rules,
-    observed: &[bool],
-    control: mpsc::UnboundedReceiver<Control>,
-    idle: Arc<Notify>,
-    reporter: Reporter,
-) {
-    let for_death = (Arc::clone(&shared), reporter.clone());
+pub(crate) fn run(setup: Setup) {
+    let (shared, reporter) = (Arc::clone(&setup.shared), setup.reporter.clone());
     // A subscriber may write to a pipe that nobody reads, and whoever logs stands still then.
     let _no_logs = tracing::dispatcher::set_default(&Dispatch::none());
     let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let outcome = built.map_err(|error| error.to_string()).and_then(|runtime| {
-        // It is the only one to set it.
-        let _ = shared.runtime.set(runtime.handle().clone());
-        let outcome = catch_unwind(AssertUnwindSafe(|| {
-            runtime.block_on(Driver::new(shared, rules, observed, control, idle, reporter).live());
-        }));
+        let outcome = catch_unwind(AssertUnwindSafe(|| runtime.block_on(live(setup))));
         // Without waiting for what stores have on other threads: to look up a name can take minutes.
         runtime.shutdown_background();
         outcome.map_err(|panic| describe_panic(panic.as_ref()))
     });
-    let (shared, reporter) = for_death;
     if let Err(panic) = outcome {
         for cell in shared.cells.values() {
             cell.follow();
@@ -115,20 +116,21 @@ pub(crate) fn run(
     }
 }
 
+/// Runs the driver on the current runtime until its elector ends.
+async fn live(setup: Setup) {
+    // It is the only one to set it.
+    let _ = setup.shared.runtime.set(tokio::runtime::Handle::current());
+    Driver::new(setup).live().await;
+}
+
 fn describe_panic(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(ToString::to_string);
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without a message".to_owned())
 }
 
 impl Driver {
-    fn new(
-        shared: Arc<Shared>,
-        rules: &Rules,
-        observed: &[bool],
-        control: mpsc::UnboundedReceiver<Control>,
-        idle: Arc<Notify>,
-        reporter: Reporter,
-    ) -> Self {
+    fn new(setup: Setup) -> Self {
+        let Setup { shared, rules, observed, control, idle, reporter } = setup;
         let now = shared.clock.now();
         let group = |(cell, observe): (&Arc<Cell>, &bool)| {
             let rules = Rules { observe: *observe, ..rules.clone() };
@@ -136,7 +138,7 @@ impl Driver {
             let (published, settled, failing, refused) = (None, false, false, None);
             Group { cell: Arc::clone(cell), election, published, settled, failing, refused }
         };
-        let groups: Vec<Group> = shared.cells.values().zip(observed).map(group).collect();
+        let groups: Vec<Group> = shared.cells.values().zip(&observed).map(group).collect();
         let (announcer, announcements) = Announcer::new();
         Self {
             schedule: Schedule::new(groups.len()),
@@ -151,6 +153,7 @@ impl Driver {
             calls: JoinSet::new(),
             in_flight: HashMap::new(),
             connection: Connection::Wanted { at: now },
+            failed_connects: 0,
             examining: Examining::default(),
             start_deadline: Some(now.saturating_add(shared.timing.start_timeout)),
             patient_start_deadline: now.saturating_add(shared.timing.quarantined_start),
@@ -427,6 +430,9 @@ impl Driver {
         let _ = tokio::time::timeout(patience, farewell).await;
     }
 }
+
+#[cfg(test)]
+mod paused;
 
 #[cfg(test)]
 mod tests {

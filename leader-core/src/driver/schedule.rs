@@ -80,7 +80,8 @@ fn instant(next: Next, held: usize, most: Duration) -> Option<BootInstant> {
     }
 }
 
-fn random(most: Duration) -> Duration {
+/// Up to `most`.
+pub(super) fn random(most: Duration) -> Duration {
     Duration::from_nanos(fastrand::u64(..=u64::try_from(most.as_nanos()).unwrap_or(u64::MAX)))
 }
 

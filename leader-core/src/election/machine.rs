@@ -5,7 +5,9 @@ mod breakable;
 
 use std::time::Duration;
 
-use super::{Event, Failure, LossReason, MAX_TTL, Next, Notice, Reclaim, RenewalFailure, Request, RequestNo, Rules};
+use super::{
+    Event, Failure, LossReason, MAX_TTL, Next, Notice, Reclaim, RenewalFailure, Request, RequestNo, Rules, back_off,
+};
 use crate::clock::BootInstant;
 use crate::group::GroupName;
 use crate::identity::Candidate;
@@ -422,9 +424,7 @@ impl Election {
 
     /// Jitter only shortens; the first retry comes within `retry`, back-off begins with the second.
     fn retry_window(&self, now: BootInstant) -> Next {
-        let doublings = self.failures.saturating_sub(1).min(16);
-        let most = self.rules.ttl.max(self.rules.retry);
-        let wait = self.rules.retry.saturating_mul(1 << doublings).min(most);
+        let wait = back_off(self.failures, self.rules.retry, self.rules.ttl);
         Next::Retry { earliest: now.saturating_add(wait / 2), latest: now.saturating_add(wait) }
     }
 

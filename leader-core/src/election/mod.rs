@@ -25,6 +25,12 @@ pub use machine::Election;
 /// The longest wait that a store's answer can ask for: the largest ttl. A longer one is a clock that jumped.
 pub(crate) const MAX_TTL: Duration = Duration::from_secs(3600);
 
+/// The longest wait after so many failures in a row: `retry` after the first, then twice as long each time, up to a ttl.
+pub(crate) fn back_off(failures: u32, retry: Duration, ttl: Duration) -> Duration {
+    let doublings = failures.saturating_sub(1).min(16);
+    retry.saturating_mul(1 << doublings).min(ttl.max(retry))
+}
+
 /// How an election behaves; the same for all groups of an elector.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Rules {

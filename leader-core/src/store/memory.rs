@@ -75,6 +75,12 @@ impl MemoryStore {
         Self { clock: Clock::Manual(clock), ..Self::new() }
     }
 
+    /// An empty store whose leases and locks run out by this clock.
+    #[cfg(test)]
+    pub(crate) fn on(clock: Clock) -> Self {
+        Self { clock, ..Self::new() }
+    }
+
     /// The store of this name, one for the whole process; it is there until the process ends. The URL `memory:name` means it.
     #[must_use]
     pub fn named(name: &str) -> Self {

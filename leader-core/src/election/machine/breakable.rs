@@ -3,6 +3,7 @@
 use super::{Election, Outstanding, Seat, Standing, earliest};
 use crate::clock::BootInstant;
 use crate::election::{KnownBad, Next, RequestNo};
+use crate::identity::Candidate;
 use crate::store::Answer;
 
 /// The same three rules, each of which can be broken on purpose.
@@ -23,6 +24,17 @@ impl Election {
     #[must_use]
     pub fn is_waiting(&self) -> bool {
         self.outstanding.is_some()
+    }
+
+    /// For the exhaustive model: who takes part.
+    #[must_use]
+    pub fn candidate(&self) -> &Candidate {
+        &self.candidate
+    }
+
+    /// For the exhaustive model: the same election of another candidate.
+    pub fn rename(&mut self, candidate: Candidate) {
+        self.candidate = candidate;
     }
 
     /// For the exhaustive model: forgets what makes no difference any more, so that states with one future are one state.
