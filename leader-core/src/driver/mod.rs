@@ -264,9 +264,17 @@ impl Driver {
     }
 
     /// After each step of an election: first the view, then the telling, then when to come back.
-    fn settle(&mut self, index: usize, now: BootInstant, notices: Vec<Notice>) {
+    fn settle(&mut self, index: usize, now: BootInstant, mut notices: Vec<Notice>) {
         let group = &mut self.groups[index];
-        let view = group.election.view(now);
+        let mut view = group.election.view(now);
+        // This thread may have stood still since `now`. What was seen to end does not come back under its term.
+        if let (Some((term, until)), Some((next, _))) = (group.published, view)
+            && term == next
+            && until <= self.shared.clock.now()
+        {
+            group.election.handle(now, Event::Lapsed, &mut notices);
+            view = None;
+        }
         if view != group.published {
             match view {
                 Some((term, deadline)) => group.cell.lead(term, deadline, group.election.unbroken_since()),

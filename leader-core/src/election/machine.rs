@@ -183,6 +183,10 @@ impl Election {
             // Also in a back-off: a store that announces is there.
             Event::Announced if self.seat.is_none() => self.next = Next::At(now),
             Event::Announced => {}
+            Event::Lapsed => {
+                self.demote(LossReason::Expired, notices);
+                self.next = Next::At(now);
+            }
             Event::StepDown => {
                 if self.view(now).is_some() {
                     self.stand(now, Standing::Abstaining { until: Some(now.saturating_add(self.rules.ttl)) }, notices);

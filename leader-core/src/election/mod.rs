@@ -120,6 +120,8 @@ pub enum Event {
     Failed(RequestNo, Failure),
     /// The store announced that the lease has become free.
     Announced,
+    /// The view ran out before an answer that extends it could be told: whoever looked has seen its end.
+    Lapsed,
     /// Release, and do not compete for one ttl. Does nothing on a follower.
     StepDown,
     /// Release, and do not compete until [`Event::Resume`].

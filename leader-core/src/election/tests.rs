@@ -219,6 +219,19 @@ fn a_renewal_that_comes_after_the_deadline_brings_no_view_back() {
 }
 
 #[test]
+fn a_view_whose_end_was_seen_comes_back_under_a_new_term_only() {
+    let mut bench = Bench::leader(Rules { renewal_failure: RenewalFailure::HoldUntilDeadline, ..rules() });
+    assert!(matches!(bench.poll(HEARTBEAT), Some(Op::Renew { .. })));
+    bench.answer(TTL - GUARD - 1, Answer::Renewed);
+    bench.event(TTL - GUARD - 1, Event::Lapsed);
+    assert_eq!(bench.term(), None);
+    assert_eq!(bench.told().last(), Some(&Notice::Lost(Term::new(7), LossReason::Expired)));
+    assert!(matches!(bench.poll(TTL - GUARD), Some(Op::Acquire { continues: true, .. })));
+    bench.answer(TTL - GUARD + 1, won(8));
+    assert_eq!(bench.term(), Some(8));
+}
+
+#[test]
 fn a_refused_renewal_demotes_and_asks_again_at_once() {
     for renewal_failure in [RenewalFailure::DemoteAtOnce, RenewalFailure::HoldUntilDeadline] {
         let mut bench = Bench::leader(Rules { renewal_failure, ..rules() });
