@@ -65,8 +65,8 @@
 //! | feature | gives | default |
 //! |---|---|---|
 //! | `macros` | [`#[leader_only]`](macro@leader_only), [`#[with_lock]`](macro@with_lock), [`#[run_once]`](macro@run_once) | on |
-//! | `redis` | the store for many hosts: `redis://host:6379`; it stands for `redis-fred` | on |
-//! | `redis-fred`, `redis-rs` | the same by the crate `fred`, or by the crate `redis`: one of them is enough, and with both [`Config::redis_client`] decides | |
+//! | `redis` | the store for many hosts: `redis://host:6379`; it stands for `redis-rs` | on |
+//! | `redis-rs`, `redis-fred` | the same by the crate `redis`, or by the crate `fred`: one of them is enough, and with both [`Config::redis_client`] decides | |
 //! | `redis-tls` | the same over TLS, besides one of these: `rediss://host:6379` | |
 //! | `sqlite` | the store for one host: `sqlite:///path` (Unix only) | on |
 //! | `signal` | `shutdown_signal` | |

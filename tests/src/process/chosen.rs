@@ -7,10 +7,23 @@ use leader_core::{Config, RedisClient};
 
 const VARIABLE: &str = "LEADER_REDIS_CLIENT";
 
+/// What the feature `redis` stands for, and the other one.
+const DEFAULT: RedisClient = RedisClient::RedisRs;
+const OTHER: RedisClient = RedisClient::Fred;
+
 /// The client that the environment names.
 fn chosen_client() -> Option<RedisClient> {
     let name = std::env::var(VARIABLE).ok().filter(|name| !name.is_empty())?;
     Some(name.parse().unwrap_or_else(|error| panic!("{error}")))
+}
+
+/// The client that stores and configurations from here have.
+///
+/// # Panics
+/// If the environment names a client that there is not.
+#[must_use]
+pub fn client() -> RedisClient {
+    chosen_client().unwrap_or(DEFAULT)
 }
 
 /// A configuration for this URL.
@@ -60,6 +73,3 @@ pub fn again_over_the_other_client(tests: &[&str]) {
     assert!(run.status.success(), "over {OTHER}: {}", run.status);
     assert!(told.contains(&format!("test result: ok. {} passed", tests.len())), "some of {tests:?} are no tests");
 }
-
-/// Not the default one.
-const OTHER: RedisClient = RedisClient::RedisRs;

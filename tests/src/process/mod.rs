@@ -19,7 +19,7 @@ mod wall;
 mod watch;
 mod wear;
 
-pub use chosen::{again_over_the_other_client, config_at, store_at};
+pub use chosen::{again_over_the_other_client, client, config_at, store_at};
 pub use fleet::{Fleet, Spawn};
 pub use jobs::{JobPlan, JobRun, MissedTicks};
 pub use locks::is_writing;

@@ -56,7 +56,7 @@ impl Leader {
             ttl: TTL,
             op,
         };
-        let names = (0..groups).map(|n| GroupName::new(&format!("{client}-{n}"))).collect::<Result<Vec<_>, _>>()?;
+        let names = (0..groups).map(|n| GroupName::new(format!("{client}-{n}"))).collect::<Result<Vec<_>, _>>()?;
         let acquire = Op::Acquire { floor: Term::default(), continues: false, same_id: SameId::Leave };
         let commands = names.iter().map(|name| command(name, acquire.clone())).collect();
         let won = runtime.block_on(LeaseStore::execute(&store, Batch { commands, timeout: TIMEOUT }))?;

@@ -25,6 +25,7 @@ fn the_same_holds_over_the_other_client() {
     again_over_the_other_client(&[
         "it_keeps_the_contract_of_stores",
         "errors::each_error_says_what_was_tried_and_what_to_do",
+        "rights::each_right_in_the_readme_is_needed",
     ]);
 }
 

@@ -37,10 +37,10 @@ pub(super) enum Connector {
 
 impl Connector {
     /// Where nobody has chosen.
-    #[cfg(feature = "redis-fred")]
-    const DEFAULT: Self = Self::Fred;
-    #[cfg(not(feature = "redis-fred"))]
+    #[cfg(feature = "redis-rs")]
     const DEFAULT: Self = Self::RedisRs;
+    #[cfg(not(feature = "redis-rs"))]
+    const DEFAULT: Self = Self::Fred;
 
     /// By this client.
     ///
@@ -128,5 +128,23 @@ impl<A: Adapter> Client for By<A> {
             let subscribed = subscription::start::<A>(Arc::clone(&self.0), channels, heard, patience, timeout).await?;
             Ok(Box::new(subscribed) as Box<dyn Subscription>)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(feature = "redis-rs")]
+    #[test]
+    fn who_has_not_chosen_gets_the_one_that_the_feature_redis_stands_for() {
+        assert_eq!(Connector::for_options(&StoreOptions::default()), Connector::RedisRs);
+    }
+
+    #[cfg(feature = "redis-fred")]
+    #[test]
+    fn who_has_chosen_gets_that() {
+        let options = StoreOptions { redis_client: Some(RedisClient::Fred), ..StoreOptions::default() };
+        assert_eq!(Connector::for_options(&options), Connector::Fred);
     }
 }

@@ -26,10 +26,12 @@ mod session;
 mod slot;
 #[cfg(feature = "testing")]
 pub(crate) mod testing;
-#[cfg(all(test, feature = "redis-fred"))]
+#[cfg(test)]
+#[cfg(feature = "redis-fred")]
 #[path = "tests/mod.rs"]
 mod tests_by_fred;
-#[cfg(all(test, feature = "redis-rs"))]
+#[cfg(test)]
+#[cfg(feature = "redis-rs")]
 #[path = "tests/mod.rs"]
 #[allow(clippy::duplicate_mod, reason = "each client has to pass all of it")]
 mod tests_by_redis_rs;
@@ -67,8 +69,8 @@ use crate::identity::Incarnation;
 /// Leases, locks and the ledger of ticks in a Redis server, for instances on any number of hosts (feature `redis`, on by
 /// default). Redis 6.2 or newer.
 ///
-/// Two crates can speak to the server, `fred` (feature `redis-fred`) and `redis` (feature `redis-rs`); both keep the same
-/// promises, and [`RedisStore::client`] chooses where both are built in.
+/// Two crates can speak to the server, `redis` (feature `redis-rs`, which `redis` stands for) and `fred` (feature
+/// `redis-fred`). Both keep the same promises; where both are built in, [`RedisStore::client`] chooses.
 ///
 /// Each elector has a connection for its commands and one that listens to announced releases, in its own thread. A connection
 /// that fails is replaced, and no command is ever sent twice.

@@ -12,19 +12,17 @@ use super::socket::Socket;
 /// Logs in, selects the database, and asks once whether the server answers: all in one go.
 pub(super) async fn log_in(mut socket: Socket, address: &Address) -> Result<Socket, Failure> {
     let questions = questions(&address.access);
-    let packed: Vec<u8> = questions.iter().flat_map(Cmd::get_packed_command).collect();
+    let packed: Vec<u8> = questions.iter().flat_map(|question| question.command.get_packed_command()).collect();
     // If it fails, what there is to read says why: a server that takes no more clients does not read what they say.
     let _ = socket.write_all(&packed).await;
     let _ = socket.flush().await;
     let mut read = Default::default();
-    for _ in &questions {
+    for question in &questions {
         let answer = parse_redis_value_async(&mut read, &mut socket).await;
         match answer.map_err(|error| failure::of(&error, address))? {
             Value::ServerError(error) => {
                 let error = failure::text(&error);
-                // It is there, whatever else it can do now: that is for the commands to find out. And it may ask nobody for a
-                // password.
-                if !is_of_the_moment(&error) && !error.contains("without any password configured") {
+                if !(question.forgives)(&error) {
                     return Err(of_server(&hide(&error, address)));
                 }
             }
@@ -36,19 +34,28 @@ pub(super) async fn log_in(mut socket: Socket, address: &Address) -> Result<Sock
     if read.buffer().is_empty() { Ok(socket) } else { Err(no_redis(address)) }
 }
 
-fn questions(access: &Access) -> Vec<Cmd> {
+struct Question {
+    command: Cmd,
+    /// Refusals that keep nobody out.
+    forgives: fn(&str) -> bool,
+}
+
+fn questions(access: &Access) -> Vec<Question> {
     let mut questions = Vec::new();
     if let Some(password) = &access.password {
         let mut auth = cmd("AUTH");
         auth.arg(&access.user).arg(password);
-        questions.push(auth);
+        // A server that asks nobody for a password.
+        questions.push(Question { command: auth, forgives: |error| error.contains("without any password configured") });
     }
     // A user may be allowed no SELECT, and where no database is named none is needed.
     if access.database > 0 {
         let mut select = cmd("SELECT");
         select.arg(access.database);
-        questions.push(select);
+        // Or what follows would be done in another one.
+        questions.push(Question { command: select, forgives: |_| false });
     }
-    questions.push(cmd("PING"));
+    // It is there, whatever else it can do now: that is for the commands to find out.
+    questions.push(Question { command: cmd("PING"), forgives: is_of_the_moment });
     questions
 }

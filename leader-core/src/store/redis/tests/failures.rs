@@ -132,6 +132,14 @@ async fn a_user_with_the_least_rights_can_do_all_that_is_needed() {
 }
 
 #[tokio::test]
+async fn who_may_not_select_the_database_is_kept_out_of_every_other() {
+    let rights = ["--user", "worker", "on", ">s3cret!", "~*", "&*", "+@all", "-select"];
+    let Some(server) = Server::start(&rights) else { return };
+    let failure = failed(&format!("redis://worker:s3cret%21@127.0.0.1:{}/3", server.port)).await;
+    assert!(matches!(&failure, Failure::Server(error) if error.starts_with("NOPERM ")), "{failure:?}");
+}
+
+#[tokio::test]
 async fn a_server_that_takes_no_more_clients_is_told() {
     let Some(server) = Server::start(&["--maxclients", "1"]) else { return };
     let _first = client(&server.url()).connect(AMPLE).await.unwrap();
