@@ -1,14 +1,14 @@
-//! The model's states and steps.
+//! The model's steps.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
-use leader_core::store::{Answer, Command};
-use leader_core::testing::election::{Election, Event, Failure, Notice, RequestNo, Rules};
-use leader_core::{BootInstant, Candidate, GroupName, Incarnation, InstanceId, Term};
+use leader_core::testing::election::{Election, Event, Rules};
+use leader_core::{Candidate, GroupName};
 use stateright::{Model, Property};
 
-use super::{Bounds, Faults};
+use super::alike::{newcomer, numbered};
+use super::state::{Content, Member, Packet, State, instant};
+use super::{Bounds, Faults, Replication};
 use crate::sim::store::{Data, Store};
 
 /// The name of what must be possible.
@@ -17,39 +17,6 @@ pub(super) const HANDOVER: &str = "a hand-over is possible";
 /// The model of a fleet within bounds.
 #[derive(Debug, Clone)]
 pub struct Fleet(pub Bounds);
-
-/// Everything that there is at one instant.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct State {
-    now: u64,
-    store: Store,
-    snapshot: Option<Data>,
-    elections: [Election; 2],
-    packets: Vec<Packet>,
-    left: Faults,
-    /// Processes that were started.
-    starts: u32,
-    /// The largest term that anybody led under, and who did.
-    led: Option<(Term, usize)>,
-    handed_over: bool,
-    term_repeated_or_fell: bool,
-}
-
-/// Something under way.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Packet {
-    instance: usize,
-    /// Its sender still waits for the answer.
-    awaited: bool,
-    content: Content,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Content {
-    Request(Command),
-    Answer(Answer),
-    Release,
-}
 
 /// One step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,15 +49,19 @@ pub enum Step {
     Rollback,
     /// The lease key is deleted.
     Delete,
-}
-
-fn instant(tick: u64) -> BootInstant {
-    BootInstant::from_nanos((1000 + tick) * 1_000_000)
+    /// The replica gets to have what the primary has.
+    Replicate,
+    /// The primary is gone, and the replica takes its place.
+    Promote,
+    /// The replica takes the primary's place, and those who are connected to it do not know.
+    CutOff,
+    /// An instance connects to the one that was promoted.
+    Move(usize),
 }
 
 impl Fleet {
-    fn start(&self, instance: usize, start: u32, now: u64) -> Election {
-        let Bounds { ttl, renewal_failure, reclaim, known_bad, twins, same_id, .. } = self.0;
+    fn start(&self, candidate: Candidate, now: u64) -> Election {
+        let Bounds { ttl, renewal_failure, reclaim, known_bad, .. } = self.0;
         let rules = Rules {
             ttl: Duration::from_millis(ttl),
             guard: Duration::ZERO,
@@ -102,64 +73,35 @@ impl Fleet {
             observe: false,
             known_bad,
         };
-        let name = match (twins, same_id || start < 2) {
-            (true, _) => "a".to_owned(),
-            (_, true) => ["a", "b"][instance].to_owned(),
-            _ => format!("{}{start}", ["a", "b"][instance]),
-        };
-        let id = InstanceId::new(name).expect("a valid id");
-        let candidate = Candidate { id, incarnation: Incarnation::from_u128(u128::from(start)) };
         let group = GroupName::new("g").expect("a valid name");
         Election::new(group, candidate, rules, instant(now))
     }
 
-    fn execute(&self, state: &mut State, packet: &Packet) {
-        let Content::Request(command) = &packet.content else { return };
-        let done = state.store.execute((1000 + state.now) * 1000, command);
-        if done.announced {
-            let other = 1 - packet.instance;
-            state.packets.push(Packet { instance: other, awaited: false, content: Content::Release });
-        }
-        if packet.awaited {
-            state.packets.push(Packet { content: Content::Answer(done.answer), ..packet.clone() });
-        }
+    /// A process dies, and starts again.
+    fn crash(&self, state: &mut State, instance: usize) {
+        state.give_up(&self.0, instance);
+        state.packets.retain(|p| p.instance != instance || p.content != Content::Release);
+        let member = &mut state.members[instance];
+        let old = member.election.candidate().id.as_str();
+        let candidate = newcomer(if self.0.same_id { old } else { "new" });
+        member.election = self.start(candidate, state.now);
     }
 
-    fn handle(&self, state: &mut State, instance: usize, event: Event) {
-        let mut notices = Vec::new();
-        state.elections[instance].handle(instant(state.now), event, &mut notices);
-        for notice in notices {
-            let Notice::Acquired(term) = notice else { continue };
-            if let Some((before, who)) = state.led {
-                state.term_repeated_or_fell |= term <= before;
-                state.handed_over |= who != instance;
-            }
-            state.led = Some((term, instance));
-        }
-    }
-
-    /// What an instance had sent is awaited no more; answers to it mean nothing.
-    fn give_up(state: &mut State, instance: usize) {
-        state.packets.retain_mut(|packet| {
-            let own = packet.instance == instance && packet.awaited;
-            packet.awaited &= !own;
-            !(own && matches!(packet.content, Content::Answer(_)))
-        });
-    }
-
-    /// A step in words.
+    /// A step in words. Each state numbers its instances by itself.
     #[must_use]
     pub fn tell(state: &State, step: &Step) -> String {
         match step {
             Step::Execute(k) | Step::ExecuteTwice(k) | Step::Deliver(k) => {
-                let Packet { instance, content, .. } = &state.packets[*k];
+                let Packet { instance, cut_off, content, .. } = &state.packets[*k];
                 let what = match content {
                     Content::Request(command) => format!("{:?}", command.op),
-                    Content::Answer(answer) => format!("{answer:?}"),
+                    Content::Answer { answer, replicated: true } => format!("{answer:?}"),
+                    Content::Answer { answer, .. } => format!("{answer:?}, not replicated"),
                     Content::Release => "announced release".to_owned(),
                 };
                 let verb = step_name(step);
-                format!("{verb} of {instance}: {what}")
+                let place = if *cut_off { " at the primary that was cut off" } else { "" };
+                format!("{verb} of {instance}: {what}{place}")
             }
             other => step_name(other),
         }
@@ -183,28 +125,37 @@ impl Model for Fleet {
     fn init_states(&self) -> Vec<State> {
         let mut store = Store::new(Duration::ZERO, self.0.flaw);
         store.settle();
-        let elections = [self.start(0, 0, 0), self.start(1, 1, 0)];
-        vec![State {
+        let names = if self.0.twins { ["a"; 3] } else { ["a", "b", "c"] };
+        let start = |(number, name): (usize, &str)| {
+            let candidate = Candidate { incarnation: numbered(number), ..newcomer(name) };
+            Member { election: self.start(candidate, 0), cut_off: false }
+        };
+        let members = names.into_iter().take(self.0.instances).enumerate().map(start).collect();
+        let mut state = State {
             now: 0,
             store,
+            // It has only just begun to replicate.
+            replica: (self.0.replication != Replication::None).then(Data::default),
+            cut_off: None,
             snapshot: None,
-            elections,
+            members,
             packets: Vec::new(),
             left: self.0.faults,
-            starts: 2,
             led: None,
             handed_over: false,
             term_repeated_or_fell: false,
-        }]
+        };
+        state.tidy_up();
+        vec![state]
     }
 
     fn actions(&self, state: &State, steps: &mut Vec<Step>) {
-        let Faults { failures, duplicates, crashes, stand_asides, flushes, empties, rollbacks, deletions } = state.left;
+        let Faults { failures, duplicates, crashes, stand_asides, flushes, empties, .. } = state.left;
+        let Faults { rollbacks, deletions, promotions, cuts, .. } = state.left;
         if state.now < self.0.ticks {
             steps.push(Step::Tick);
         }
-        for instance in 0..2 {
-            let election = &state.elections[instance];
+        for (instance, Member { election, cut_off }) in state.members.iter().enumerate() {
             let mut tried = election.clone();
             if state.packets.len() < self.0.packets && tried.poll(instant(state.now), &mut Vec::new()).is_some() {
                 steps.push(Step::Send(instance));
@@ -221,8 +172,15 @@ impl Model for Fleet {
             if crashes > 0 {
                 steps.push(Step::Crash(instance));
             }
+            if *cut_off {
+                steps.push(Step::Move(instance));
+            }
         }
         for (k, packet) in state.packets.iter().enumerate() {
+            // They are in order: of equal ones, one is enough.
+            if k > 0 && state.packets[k - 1] == *packet {
+                continue;
+            }
             match packet.content {
                 Content::Request(_) => {
                     steps.push(Step::Execute(k));
@@ -230,7 +188,9 @@ impl Model for Fleet {
                         steps.push(Step::ExecuteTwice(k));
                     }
                 }
-                Content::Answer(_) | Content::Release => steps.push(Step::Deliver(k)),
+                // What no replica has is not told: its sender waits until one has it, or fails.
+                Content::Answer { replicated: false, .. } if packet.awaited => {}
+                Content::Answer { .. } | Content::Release => steps.push(Step::Deliver(k)),
             }
         }
         let store_faults = [
@@ -239,55 +199,49 @@ impl Model for Fleet {
             (rollbacks > 0 && state.snapshot.is_none(), Step::Snapshot),
             (rollbacks > 0 && state.snapshot.is_some(), Step::Rollback),
             (deletions > 0, Step::Delete),
+            (state.replica.as_ref().is_some_and(|replica| *replica != state.store.data), Step::Replicate),
+            (promotions > 0 && state.replica.is_some(), Step::Promote),
+            (cuts > 0 && state.replica.is_some(), Step::CutOff),
         ];
         steps.extend(store_faults.into_iter().filter(|(possible, _)| *possible).map(|(_, step)| step));
     }
 
     fn next_state(&self, last: &State, step: Step) -> Option<State> {
         let mut state = last.clone();
-        let now = instant(state.now);
+        let (now, bounds) = (instant(state.now), &self.0);
         match step {
             Step::Tick => state.now += 1,
             Step::Send(instance) => {
-                let request = state.elections[instance].poll(now, &mut Vec::new())?;
-                let content = Content::Request(request.command);
-                state.packets.push(Packet { instance, awaited: true, content });
+                let member = &mut state.members[instance];
+                let request = member.election.poll(now, &mut Vec::new())?;
+                let (cut_off, content) = (member.cut_off, Content::Request(request.command));
+                state.packets.push(Packet { instance, awaited: true, cut_off, content });
             }
             Step::Execute(k) => {
                 let packet = state.packets.remove(k);
-                self.execute(&mut state, &packet);
+                state.execute(bounds, &packet);
             }
             Step::ExecuteTwice(k) => {
                 state.left.duplicates -= 1;
                 let packet = state.packets[k].clone();
-                self.execute(&mut state, &packet);
+                state.execute(bounds, &packet);
             }
             Step::Deliver(k) => {
-                let Packet { instance, content, .. } = state.packets.remove(k);
-                match content {
-                    Content::Answer(answer) => {
-                        Self::give_up(&mut state, instance);
-                        self.handle(&mut state, instance, Event::Answered(RequestNo(1), answer));
-                    }
-                    _ => self.handle(&mut state, instance, Event::Announced),
-                }
+                let packet = state.packets.remove(k);
+                state.deliver(bounds, packet);
             }
             Step::Fail(instance) => {
                 state.left.failures -= 1;
-                Self::give_up(&mut state, instance);
-                self.handle(&mut state, instance, Event::Failed(RequestNo(1), Failure::Passing));
+                state.fail(bounds, instance);
             }
             Step::StandAside(instance) => {
                 state.left.stand_asides -= 1;
-                self.handle(&mut state, instance, Event::StandAside);
+                state.handle(instance, Event::StandAside);
             }
-            Step::Resume(instance) => self.handle(&mut state, instance, Event::Resume),
+            Step::Resume(instance) => state.handle(instance, Event::Resume),
             Step::Crash(instance) => {
                 state.left.crashes -= 1;
-                Self::give_up(&mut state, instance);
-                state.packets.retain(|p| p.instance != instance || p.content != Content::Release);
-                state.elections[instance] = self.start(instance, state.starts, state.now);
-                state.starts += 1;
+                self.crash(&mut state, instance);
             }
             Step::Flush => {
                 state.left.flushes -= 1;
@@ -308,27 +262,24 @@ impl Model for Fleet {
                 state.left.deletions -= 1;
                 state.store.delete_lease();
             }
+            Step::Replicate => state.replicate(),
+            Step::Promote => {
+                state.left.promotions -= 1;
+                state.promote();
+            }
+            Step::CutOff => {
+                state.left.cuts -= 1;
+                state.cut_off();
+            }
+            Step::Move(instance) => state.members[instance].cut_off = false,
         }
-        state.store.forget_the_past((1000 + state.now) * 1000);
-        let now = instant(state.now);
-        for election in &mut state.elections {
-            election.forget_the_past(now);
-        }
-        // The network keeps no order.
-        state.packets.sort_by_cached_key(|packet| {
-            let mut hasher = DefaultHasher::new();
-            packet.hash(&mut hasher);
-            hasher.finish()
-        });
+        state.tidy_up();
         Some(state)
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
-            Property::always("no two lead at once", |_: &Self, state: &State| {
-                let now = instant(state.now);
-                state.elections.iter().filter(|election| election.view(now).is_some()).count() < 2
-            }),
+            Property::always("no two lead at once", |_: &Self, state: &State| state.leaders() < 2),
             Property::always("terms rise", |_: &Self, state: &State| !state.term_repeated_or_fell),
             Property::sometimes(HANDOVER, |_: &Self, state: &State| state.handed_over),
         ]

@@ -1,10 +1,13 @@
-//! The exhaustive model: every interleaving of two instances, the network and the store, within bounds, over the real
-//! election and the model of the store.
+//! The exhaustive model: every interleaving of two or three instances, the network and the store, within bounds, over the
+//! real election and the model of the store.
 //!
 //! One tick of time is a millisecond. Drivers may be late by any time, packets may take any time, each kind of fault may
 //! strike as often as the bounds say. Clocks do not drift here: that is the simulation's part.
 
+mod alike;
 mod fleet;
+mod searches;
+mod state;
 
 use std::time::{Duration, Instant};
 
@@ -14,10 +17,13 @@ use leader_core::{Reclaim, RenewalFailure};
 use stateright::{Checker, HasDiscoveries, Model};
 
 pub use fleet::Fleet;
+pub use searches::searches;
 
 /// What is searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Bounds {
+    /// Instances that compete: two or three.
+    pub instances: usize,
     /// Time ends after so many ticks.
     pub ticks: u64,
     /// A lease lasts so many ticks.
@@ -26,7 +32,7 @@ pub struct Bounds {
     pub packets: usize,
     /// How often faults may strike.
     pub faults: Faults,
-    /// Both instances have one id.
+    /// All instances have one id.
     pub twins: bool,
     /// A crashed instance starts again with its old id.
     pub same_id: bool,
@@ -38,6 +44,20 @@ pub struct Bounds {
     pub known_bad: Option<KnownBad>,
     /// What the store does wrong.
     pub flaw: Option<Flaw>,
+    /// Whether the store has a replica.
+    pub replication: Replication,
+}
+
+/// A replica of the store, which has at any time what the store had at some time before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Replication {
+    /// There is none.
+    #[default]
+    None,
+    /// A lease counts once the primary has it.
+    NotWaitedFor,
+    /// A lease counts once the replica has it.
+    WaitedFor,
 }
 
 /// How often each kind of fault may still strike.
@@ -59,11 +79,17 @@ pub struct Faults {
     pub rollbacks: u8,
     /// The lease key deleted by an operator.
     pub deletions: u8,
+    /// The primary is gone, and the replica takes its place with what it has.
+    pub promotions: u8,
+    /// The replica takes the primary's place; the primary goes on, cut off, for all whose connections lead to it, and who
+    /// move over one by one, or never.
+    pub cuts: u8,
 }
 
 impl Default for Bounds {
     fn default() -> Self {
         Self {
+            instances: 2,
             ticks: 6,
             ttl: 2,
             packets: 3,
@@ -74,6 +100,7 @@ impl Default for Bounds {
             reclaim: Reclaim::AtOnce,
             known_bad: None,
             flaw: None,
+            replication: Replication::None,
         }
     }
 }
@@ -120,38 +147,4 @@ pub fn search(bounds: Bounds, threads: usize, patience: Duration) -> Verdict {
     }
     let complete = broken.is_none() && took < patience;
     Verdict { states: checker.unique_state_count(), depth: checker.max_depth(), complete, handover, broken, took }
-}
-
-/// The searches that must find nothing, by name. The small ones are done in a minute in an optimized test; each large one
-/// is worth minutes and gigabytes, and may not come to its end.
-#[must_use]
-pub fn searches(large: bool) -> Vec<(&'static str, Bounds)> {
-    let none = Faults::default();
-    let more = u8::from(large);
-    let within = |ticks, faults| {
-        let (ticks, packets) = if large { (ticks + 2, 3) } else { (ticks, 2) };
-        Bounds { ticks, packets, faults, ..Bounds::default() }
-    };
-    let hold = RenewalFailure::HoldUntilDeadline;
-    let twins = Bounds { twins: true, reclaim: Reclaim::AfterDeadline, ..within(4, Faults { failures: more, ..none }) };
-    vec![
-        ("delay, loss, reordering", within(3, Faults { failures: 1 + more, ..none })),
-        ("a request twice", within(3, Faults { failures: more, duplicates: 1, ..none })),
-        ("a drain", within(2, Faults { failures: more, stand_asides: 1, ..none })),
-        ("crash, same id", within(3, Faults { failures: more, crashes: 1, ..none })),
-        ("crash, new id", Bounds { same_id: false, ..within(3, Faults { failures: more, crashes: 1, ..none }) }),
-        ("FLUSHALL", within(4, Faults { failures: more, flushes: 1, ..none })),
-        (
-            "hold until the deadline, FLUSHALL",
-            Bounds { renewal_failure: hold, ..within(3, Faults { failures: 1, flushes: 1, ..none }) },
-        ),
-        ("the store restarts empty", within(3, Faults { failures: more, empties: 1, ..none })),
-        ("the store rolls back", within(3, Faults { failures: more, rollbacks: 1, ..none })),
-        ("the lease key is deleted", within(4, Faults { failures: more, deletions: 1, ..none })),
-        ("two live processes with one id", twins),
-        (
-            "the same, FLUSHALL",
-            Bounds { ticks: twins.ticks - 1, faults: Faults { flushes: 1, ..twins.faults }, ..twins },
-        ),
-    ]
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use leader_core::store::{Answer, Command, Held, Op, SameId, Won};
 use leader_core::testing::redis_script::{Flaw, reason};
-use leader_core::{Candidate, InstanceId, Term};
+use leader_core::{Candidate, Incarnation, InstanceId, Term};
 
 /// What survives a restart with data, and what a snapshot holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
@@ -20,6 +20,25 @@ pub struct Data {
 struct Lease {
     holder: InstanceId,
     end: Option<u64>,
+}
+
+impl Data {
+    /// For the exhaustive model: lets everybody who stands in it be renamed.
+    pub fn rename(&mut self, rename: &mut impl FnMut(&mut InstanceId, Option<&mut Incarnation>)) {
+        if let Some(lease) = &mut self.lease {
+            rename(&mut lease.holder, None);
+        }
+        if let Some(holder) = self.record.as_mut().and_then(|record| record.holder.as_mut()) {
+            rename(&mut holder.id, Some(&mut holder.incarnation));
+        }
+    }
+
+    /// For the exhaustive model: what a candidate is to it: in the lease, in the record.
+    #[must_use]
+    pub fn place_of(&self, candidate: &Candidate) -> [bool; 2] {
+        let in_lease = self.lease.as_ref().is_some_and(|lease| lease.holder == candidate.id);
+        [in_lease, self.record.as_ref().is_some_and(|record| record.holder.as_ref() == Some(candidate))]
+    }
 }
 
 impl Lease {
