@@ -66,7 +66,7 @@ fn the_last_work_of_a_closed_group_leaves_it_idle() {
 /// A group of its own for each course: its slot lives as long as the process.
 fn own_cell() -> (&'static str, Arc<Cell>) {
     static COURSES: AtomicUsize = AtomicUsize::new(0);
-    let number = COURSES.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let number = COURSES.fetch_add(1, Ordering::Relaxed);
     let group: &'static str = Box::leak(format!("g{number}").into_boxed_str());
     (group, Cell::new(GroupName::new(group).unwrap(), Clock::Boot, true, Arc::new(Notify::new())))
 }

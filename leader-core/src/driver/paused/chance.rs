@@ -7,6 +7,8 @@ use std::rc::Rc;
 use tokio::runtime::Handle;
 
 use super::*;
+use crate::driver::describe_panic;
+use crate::election::KnownBad;
 use crate::{RenewalFailure, Term};
 use wire::{Connecting, Wire};
 
@@ -16,6 +18,7 @@ const GROUPS: [&str; 3] = ["default", "mail", "reports"];
 const ROUNDS: usize = 10;
 /// A group has a leader again so long after the last fault ended.
 const PATIENCE: Duration = Duration::from_secs(12);
+const SEEDS: u64 = 20;
 /// How often everybody's view is looked at.
 const GLANCE: Duration = Duration::from_millis(7);
 
@@ -25,6 +28,7 @@ struct Fleet {
     /// Of each group the newest term that was led under, and by whom: every elector that ever was has a number.
     led: BTreeMap<&'static str, (Term, usize)>,
     numbers: usize,
+    known_bad: Option<KnownBad>,
 }
 
 struct Member {
@@ -35,8 +39,8 @@ struct Member {
 }
 
 impl Fleet {
-    fn new(stage: Stage) -> Self {
-        let mut fleet = Self { stage, members: Vec::new(), led: BTreeMap::new(), numbers: 0 };
+    fn new(stage: Stage, known_bad: Option<KnownBad>) -> Self {
+        let mut fleet = Self { stage, members: Vec::new(), led: BTreeMap::new(), numbers: 0, known_bad };
         for _ in 0..ELECTORS {
             let member = fleet.member(Wire::new(fleet.stage.memory.clone()));
             fleet.members.push(member);
@@ -47,7 +51,11 @@ impl Fleet {
     fn member(&mut self, wire: Wire) -> Member {
         let policies = [RenewalFailure::DemoteAtOnce, RenewalFailure::HoldUntilDeadline];
         let policy = fastrand::choice(policies).unwrap();
-        let configured = |config: Config| config.groups(GROUPS).renewal_failure(policy);
+        let known_bad = self.known_bad;
+        let configured = |config: Config| {
+            let config = config.groups(GROUPS).renewal_failure(policy);
+            if let Some(variant) = known_bad { config.known_bad(variant) } else { config }
+        };
         let (elector, driver) = self.stage.begin(wire.clone(), configured);
         self.numbers += 1;
         Member { wire, elector, driver, number: self.numbers }
@@ -213,9 +221,12 @@ impl Fleet {
     }
 }
 
-fn course(seed: u64, longest: &Rc<RefCell<BTreeMap<&'static str, Duration>>>) {
+/// The longest time without a leader after each kind of fault.
+type Longest = Rc<RefCell<BTreeMap<&'static str, Duration>>>;
+
+fn course(seed: u64, known_bad: Option<KnownBad>, longest: &Longest) {
     stage(seed, async |stage| {
-        let mut fleet = Fleet::new(stage);
+        let mut fleet = Fleet::new(stage, known_bad);
         assert!(fleet.until_led().await <= PATIENCE, "a fleet begins with a leader");
         let at_rest = fleet.tasks_at_rest().await;
         assert_eq!(at_rest, ELECTORS, "a driver each");
@@ -242,10 +253,18 @@ fn course(seed: u64, longest: &Rc<RefCell<BTreeMap<&'static str, Duration>>>) {
 #[test]
 fn after_each_of_ten_faults_every_group_has_a_leader_within_a_ttl_and_two_retries_and_never_two() {
     let longest = Rc::default();
-    (0..SEEDS).for_each(|seed| course(seed, &longest));
+    (0..SEEDS).for_each(|seed| course(seed, None, &longest));
     for (name, gap) in longest.borrow().iter() {
         println!("{gap:>10.1?} without a leader, at most, after: {name}");
     }
 }
 
-const SEEDS: u64 = 20;
+#[test]
+fn a_view_without_a_deadline_is_found() {
+    let found = (0..SEEDS).any(|seed| {
+        let course = || course(seed, Some(KnownBad::NoDeadline), &Rc::default());
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(course));
+        outcome.is_err_and(|panic| describe_panic(panic.as_ref()).starts_with("2 lead"))
+    });
+    assert!(found);
+}
