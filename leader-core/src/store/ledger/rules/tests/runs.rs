@@ -59,7 +59,7 @@ fn with_overlap_runs_go_on_beside_each_other_and_each_has_its_end() {
     assert_eq!(desk.record().open.as_ref().unwrap().nonce, 2);
     let Some(HistoryEvent::Ended { tick, .. }) = desk.history.last() else { panic!() };
     assert_eq!(*tick, Some(NOW));
-    for n in 3..3 + MOST as i64 {
+    for n in 3..=3 + MOST as i64 {
         desk.pass(1);
         let tick = NOW + 2 + n;
         let claim = TickClaim { tick, expect: tick - 1, nonce: n as u128, ..claim() };
@@ -134,16 +134,16 @@ fn a_claim_that_a_later_one_came_after_is_given_back_only_where_each_tick_counts
 #[test]
 fn what_is_given_back_is_kept_in_order_and_bounded() {
     let mut desk = Desk::new();
-    desk.pass(60);
-    let allow = |n: u8| {
-        let tick = NOW + i64::from(n);
-        ask(TickClaim { tick, expect: tick - 1, nonce: u128::from(n), forbid: false, ..claim() })
+    desk.pass(MOST as u64);
+    let allow = |n: usize| {
+        let tick = NOW + n as i64;
+        ask(TickClaim { tick, expect: tick - 1, nonce: n as u128, forbid: false, ..claim() })
     };
-    for n in 0..9 {
-        desk.ask(allow(n));
+    for n in 0..=MOST {
+        assert_eq!(desk.ask(allow(n)), run(NOW + n as i64, 1));
     }
-    let back = |nonce| TickOp::GiveBack { nonce, begun: false, keep: true };
-    for n in [3, 1, 2, 8, 7, 6, 5, 4] {
+    let back = |n: usize| TickOp::GiveBack { nonce: n as u128, begun: false, keep: true };
+    for n in [3, 1, 2].into_iter().chain((4..=MOST).rev()) {
         assert_eq!(desk.ask(back(n)), TickReply::Returned);
     }
     assert!(desk.record().returned.is_sorted_by_key(|back| back.tick));
