@@ -86,7 +86,7 @@ fn of_tls(text: &str, address: &Address) -> Failure {
             format!("the certificate of {server} has expired"),
             "give the server a new certificate, or see that the clock here is right",
         )
-    } else if names(&["UnknownCA", "BadCertificate", "CertificateUnknown"]) {
+    } else if names(&["UnknownCA", "BadCertificate", "CertificateUnknown", "DecryptError", "AccessDenied"]) {
         (
             format!("{server} does not accept our certificate"),
             "let `cert` in the URL name one by a CA that the server trusts, and those between the two",
