@@ -251,6 +251,7 @@ fn course(seed: u64, known_bad: Option<KnownBad>, longest: &Longest) {
 }
 
 #[test]
+#[allow(clippy::print_stdout, reason = "the figures are part of the result")]
 fn after_each_of_ten_faults_every_group_has_a_leader_within_a_ttl_and_two_retries_and_never_two() {
     let longest = Rc::default();
     (0..SEEDS).for_each(|seed| course(seed, None, &longest));

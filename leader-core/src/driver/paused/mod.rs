@@ -43,6 +43,7 @@ struct Stage {
 }
 
 /// Runs `course` in paused time; all that is random follows from the seed.
+#[allow(clippy::print_stdout, reason = "a test that fails shows its seed")]
 fn stage<F: Future<Output = ()>>(seed: u64, course: impl FnOnce(Stage) -> F) {
     println!("seed {seed}");
     fastrand::seed(seed);
