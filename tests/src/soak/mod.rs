@@ -2,10 +2,10 @@
 //! processes are killed, stopped and restarted, and servers, connections and files are hurt.
 //!
 //! - [`settings`]: what a soak is to be like. [`cli`]: the command line.
-//! - [`plan`]: which faults strike when, by the seed. [`ground`], [`servers`]: the store, and what is done to it.
-//!   [`fleet`]: the processes, and what they have written. [`course`]: all of it in time.
+//! - `plan`: which faults strike when, by the seed. `ground`, `servers`: the store, and what is done to it.
+//!   `fleet`: the processes, and what they have written. `course`: all of it in time.
 //! - [`member`]: what each process does: the jobs of `cron-chaos`, the tasks of `lock-chaos`, and looking whether it leads.
-//! - [`check`]: what must never be. [`report`]: the figures. [`history`]: what is kept if something was found.
+//! - `check`: what must never be. `report`: the figures. `history`: what is kept if something was found.
 //!
 //! Faults come in storms. In between all is mended, each process writes down all that came before an instant, and what came
 //! before that instant is judged and forgotten, but for what a later line could contradict. So the memory of the checker does
