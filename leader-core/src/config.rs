@@ -504,7 +504,7 @@ mod tests {
         let text = refused.to_string();
         assert!(text.contains("replicas(2)") && text.contains(url) && text.contains("LEADER_REPLICAS"), "{text}");
         assert!(Config::new(url).replicas(0).open_store().is_ok());
-        #[cfg(feature = "redis")]
+        #[cfg(any(feature = "redis-rs", feature = "redis-fred"))]
         assert!(Config::new("redis://host").replicas(2).open_store().is_ok());
         assert!(format!("{:?}", Config::new("redis://host").replicas(2)).contains("replicas: Some(2)"));
     }

@@ -1,6 +1,6 @@
 //! A job's record as values.
 
-#[cfg(any(feature = "redis", feature = "sqlite", feature = "testing", test))]
+#[cfg(any(feature = "redis-rs", feature = "redis-fred", feature = "sqlite", feature = "testing", test))]
 mod text;
 
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::{JobRecord, OpenRun, Pause, ReturnedTick, cut, second};
 use crate::identity::Candidate;
 use crate::lease::Term;
 
-#[cfg(any(feature = "redis", feature = "testing"))]
+#[cfg(any(feature = "redis-rs", feature = "redis-fred", feature = "testing"))]
 pub use text::FIELDS;
 #[cfg(any(feature = "sqlite", feature = "testing", test))]
 pub use text::Texts;
