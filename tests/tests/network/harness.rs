@@ -47,7 +47,10 @@ fn holds_a_network() {
 
 #[test]
 fn a_network_and_what_runs_there_are_gone_when_a_test_is_killed() {
+    // What it cannot remove any more.
+    let folder = tempfile::tempdir().unwrap();
     let mut test = Command::new(std::env::current_exe().unwrap());
+    test.env("TMPDIR", folder.path());
     test.args(["--ignored", "--nocapture", "--exact", "harness::holds_a_network"]);
     let mut test = test.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let lines = BufReader::new(test.stdout.take().unwrap()).lines().map_while(Result::ok);
