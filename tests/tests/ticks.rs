@@ -78,7 +78,11 @@ fn with_everything_on_no_two_lead_no_tick_is_doubled_or_lost_and_no_two_hold_a_l
 /// Seeds that once found a fault of a rule, with everything on.
 #[test]
 fn what_was_found_once_stays_fixed() {
-    let found = [(1023, "a claim on a server that another one had taken the place of was run, and then run again")];
+    let found = [
+        (1023, "a claim on a server that another one had taken the place of was run, and then run again"),
+        // The server restarts between a claim and its repetition, and its record does not trust what is given back then.
+        (200_571, "the ledger noted a tick as forgotten, and the judge did not look there"),
+    ];
     for (seed, what) in found {
         let report = run(&Settings::everything(), seed, None).report;
         assert!(report.is_clean(), "{what}: {:?}", report.failure);

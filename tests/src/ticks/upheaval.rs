@@ -196,9 +196,9 @@ impl World<'_> {
         let candidate =
             leader_core::Candidate { id: self.new_id(), incarnation: leader_core::Incarnation::from_u128(u128::MAX) };
         let command = TickCommand { group: self.groups[group].clone(), job: name, candidate, op };
-        let answer = self.cluster.main().server.tick(now, group, job, &command);
+        let done = self.cluster.main().server.tick(now, group, job, &command);
         self.written(|ledger| ledger.tick_write(group, job));
-        self.say_store(|| format!("{} {:?}: {:?}", command.job, command.op, answer.reply));
+        self.say_store(|| format!("{} {:?}: {:?}", command.job, command.op, done.answer.reply));
         if let TickOp::Pause { until, .. } = command.op {
             self.checker.paused(job, until);
         }
