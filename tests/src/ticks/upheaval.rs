@@ -181,7 +181,8 @@ impl World<'_> {
                     self.agenda.add(self.now + later, Happening::Resumed(job));
                 }
             }
-            _ => return fault.upset().filter(|_| on_time).is_some_and(|upset| self.upset(upset)),
+            Fault::Servers(upset) => return on_time && self.upset(upset),
+            _ => return false,
         }
         true
     }
