@@ -1,5 +1,6 @@
 //! Which store a URL means.
 
+use std::net::Ipv6Addr;
 use std::sync::Arc;
 
 use super::{LeaseStore, MemoryStore};
@@ -32,6 +33,13 @@ pub(crate) fn redacted(url: &str) -> String {
         Some((scheme, rest)) if is_scheme(scheme) => {
             // After the last `@`: a password that was not encoded may contain one, and slashes and question marks.
             let (user, host) = rest.rsplit_once('@').map_or(("", rest), |(_, host)| ("***@", host));
+            let in_query = rest.len() > host.len() && is_in_query(&rest[..rest.len() - host.len()]);
+            let (hosts, tail) = host.split_at(host.find(['/', '?', '#']).unwrap_or(host.len()));
+            // A colon in the path comes from a URL without a host, too, whose user has a slash in the name.
+            let in_path = tail.split('?').next().unwrap_or_default().contains(':');
+            if in_query || in_path || !hosts.split(',').all(is_host) {
+                return format!("{scheme}://***");
+            }
             let (host, query) = host.split_once('?').map_or((host, ""), |(host, _)| (host, "?***"));
             format!("{scheme}://{user}{host}{query}")
         }
@@ -39,7 +47,22 @@ pub(crate) fn redacted(url: &str) -> String {
     }
 }
 
-fn is_scheme(text: &str) -> bool {
+/// The last `@` may stand in a value of the query: what follows it is then more of that, and no host.
+fn is_in_query(text: &str) -> bool {
+    text.split_once('?').is_some_and(|(_, query)| query.contains('='))
+}
+
+/// A name or an address, with a port or without: what else follows a colon is the password of a URL without a host.
+fn is_host(text: &str) -> bool {
+    let port = match text.strip_prefix('[').map(|text| text.split_once(']')) {
+        Some(Some((address, port))) if address.parse::<Ipv6Addr>().is_ok() => port,
+        Some(_) => return false,
+        None => text.find(':').map_or("", |colon| &text[colon..]),
+    };
+    port.strip_prefix(':').unwrap_or(port).bytes().all(|byte| byte.is_ascii_digit())
+}
+
+pub(super) fn is_scheme(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
 }
@@ -159,6 +182,13 @@ mod tests {
             ("redis://user:secret@host:6379/0", "redis://***@host:6379/0"),
             ("redis://:se@c/r?et@host?password=secret", "redis://***@host?***"),
             ("redis-sentinel://u:secret@a,b/m?sentinel_password=secret", "redis-sentinel://***@a,b/m?***"),
+            ("redis://[::1]:7000,host/0", "redis://[::1]:7000,host/0"),
+            ("redis://user:secret", "redis://***"),
+            ("redis://user:not?secret", "redis://***"),
+            ("redis://a,b:not/secret", "redis://***"),
+            ("redis://us/er:secret", "redis://***"),
+            ("redis://[user:secret]", "redis://***"),
+            ("redis-sentinel://u@a/m?sentinel_password=secr@t/secret", "redis-sentinel://***"),
             ("secret:secret@host", "***"),
             ("secret", "***"),
         ] {

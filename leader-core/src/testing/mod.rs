@@ -4,6 +4,7 @@ mod clock;
 mod conformance;
 mod faulty;
 mod fixed;
+mod foreign;
 mod listener;
 
 pub use clock::ManualClock;
@@ -16,6 +17,12 @@ pub use listener::Listener;
 #[doc(hidden)]
 pub mod election {
     pub use crate::election::*;
+}
+
+/// What reads a configuration, for tests that hand in anything. Not part of the stable API.
+#[doc(hidden)]
+pub mod config {
+    pub use super::foreign::*;
 }
 
 /// The ledger's rules, for comparisons and models. Not part of the stable API.

@@ -11,14 +11,14 @@ const OLDEST: (u32, u32) = (6, 2);
 const NEARLY_FULL: u64 = 90;
 
 /// What `INFO` answers.
-pub(super) struct Info<'a> {
+pub(in super::super) struct Info<'a> {
     text: &'a str,
     /// It is asked as a node of a cluster.
     as_node: bool,
 }
 
 impl<'a> Info<'a> {
-    pub(super) fn new(text: &'a str) -> Self {
+    pub(in super::super) fn new(text: &'a str) -> Self {
         Self { text, as_node: false }
     }
 
@@ -56,7 +56,7 @@ impl<'a> Info<'a> {
 }
 
 /// `info`: nothing if it is not permitted. `refusal`: what the server says to who would set a key.
-pub(super) fn judge(info: Option<&Info<'_>>, refusal: Option<&str>) -> Vec<Finding> {
+pub(in super::super) fn judge(info: Option<&Info<'_>>, refusal: Option<&str>) -> Vec<Finding> {
     let refused = refusal.and_then(|error| refused(error, info));
     let Some(info) = info else { return refused.into_iter().collect() };
     let of_the_server = [too_old(info), nameless(info), of_a_cluster(info), loading(info), replica(info)];
