@@ -3,10 +3,10 @@
 //! Here is what it is asked, on a link of its own, so that no batch waits behind it. What the answers mean is judged in the
 //! files below, without I/O.
 
-mod leases;
+pub(super) mod leases;
 mod nodes;
 mod permissions;
-mod server;
+pub(super) mod server;
 
 use std::time::{Duration, Instant};
 

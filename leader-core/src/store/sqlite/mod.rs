@@ -19,6 +19,7 @@ mod files;
 mod host;
 mod life;
 mod locks;
+mod rights;
 mod row;
 mod schema;
 mod ticks;
@@ -37,10 +38,12 @@ use tokio::sync::oneshot;
 
 use self::worker::{Call, Job};
 use super::{
-    Answers, Batch, Guarantees, LeaseStore, LockAnswers, LockBatch, Session, StoreFuture, TickAnswers, TickBatch,
+    Answers, Batch, Examination, Guarantees, LeaseStore, LockAnswers, LockBatch, Session, StoreFuture, TickAnswers,
+    TickBatch,
 };
 use crate::clock::BootInstant;
 use crate::config::FreshStore;
+use crate::doctor::Finding;
 use crate::error::StoreError;
 use crate::identity::Incarnation;
 
@@ -189,6 +192,24 @@ impl LeaseStore for SqliteStore {
 
     fn execute_ticks(&self, batch: TickBatch) -> StoreFuture<'_, TickAnswers> {
         Box::pin(self.ask(batch.timeout, "commands to the ledger on", |call| Job::ExecuteTicks(batch, call)))
+    }
+
+    fn examine(&self, examination: Examination) -> StoreFuture<'_, Vec<Finding>> {
+        Box::pin(async move {
+            let path = self.0.path.clone();
+            // Not on the worker: no batch is to wait for it.
+            let looking = tokio::task::spawn_blocking(move || rights::examine(&path));
+            let attempted = || format!("examine {}", self.address());
+            match tokio::time::timeout(examination.timeout, looking).await {
+                Ok(Ok(found)) => {
+                    found.map_err(|error| StoreError::Unavailable { attempted: attempted(), cause: error.to_string() })
+                }
+                Ok(Err(_)) => {
+                    Err(StoreError::Unavailable { attempted: attempted(), cause: "the look was given up".to_owned() })
+                }
+                Err(_) => Err(StoreError::TimedOut { attempted: attempted(), after: examination.timeout }),
+            }
+        })
     }
 
     fn disconnect(&self, incarnation: Incarnation) -> StoreFuture<'_, ()> {

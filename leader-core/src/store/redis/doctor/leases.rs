@@ -13,7 +13,7 @@ use crate::store::Examination;
 pub(super) const SCRIPT: &str = include_str!("leases.lua");
 
 /// What was found, of all groups.
-pub(super) struct Survey<'a> {
+pub(in super::super) struct Survey<'a> {
     examination: &'a Examination,
     keys: &'a Keys,
     elsewhere: Kind,
@@ -54,13 +54,13 @@ impl Kind {
 }
 
 impl<'a> Survey<'a> {
-    pub(super) fn new(examination: &'a Examination, keys: &'a Keys) -> Self {
+    pub(in super::super) fn new(examination: &'a Examination, keys: &'a Keys) -> Self {
         let (elsewhere, endless, foreign, mistyped, unread) = Default::default();
         Self { examination, keys, elsewhere, endless, foreign, mistyped, unread }
     }
 
     /// Takes the script's answer about these groups.
-    pub(super) fn take(&mut self, groups: &[&GroupName], reply: Reply) {
+    pub(in super::super) fn take(&mut self, groups: &[&GroupName], reply: Reply) {
         let Reply::List(answers) = reply else { return };
         for (group, answer) in groups.iter().zip(answers) {
             let Reply::List(answer) = answer else { continue };
@@ -102,6 +102,8 @@ impl<'a> Survey<'a> {
             return;
         }
         let missing: Vec<_> = missing.into_iter().map(str::to_owned).collect();
+        // In one line, and not without an end, whatever stands there.
+        let program: String = jobs::shown(program).chars().take(80).collect();
         let (holder, missing) = (InstanceId::of_stranger(value), some_of(&missing));
         let text = format!("`{key}` (held by `{holder}` of the program `{program}`, which has no {missing})");
         self.elsewhere.add(group, key.to_owned(), text);
@@ -112,14 +114,14 @@ impl<'a> Survey<'a> {
         if kind == "error" && denied(error).is_some() {
             // The permissions are looked at by themselves.
         } else if kind == "error" {
-            self.unread.add(group, key.to_owned(), format!("`{key}` ({error})"));
+            self.unread.add(group, key.to_owned(), format!("`{key}` ({})", jobs::shown(error)));
         } else {
-            self.mistyped.add(group, key.to_owned(), format!("`{key}` (of the type {kind})"));
+            self.mistyped.add(group, key.to_owned(), format!("`{key}` (of the type {})", jobs::shown(kind)));
         }
     }
 
     /// At most one finding of each kind.
-    pub(super) fn judge(&self) -> Vec<Finding> {
+    pub(in super::super) fn judge(&self) -> Vec<Finding> {
         let mistyped = self.mistyped.judge(|texts, keys| {
             Finding::error(
                 format!("keys hold something else than they should: {texts}"),
@@ -231,6 +233,9 @@ mod tests {
         let text = "`leader:g0` (held by `a` of the program `mail`, which has no jobs::ours)";
         assert!(finding.severity == Severity::Error && finding.what.contains(text), "{finding}");
         assert!(finding.group.is_some());
+        // Whatever is written there is shown in one line.
+        let found = judged("ma\u{1b}[2J\ril\njobs::theirs");
+        assert!(found[0].what.contains("the program `ma?[2J?il`"), "{found:?}");
     }
 
     #[test]
@@ -261,6 +266,8 @@ mod tests {
     fn what_cannot_be_read_is_said_to_be_unchecked() {
         let found = judged(vec![answer("error", "ERR no", -2, "ours", "")]);
         assert!(found[0].what.contains("keys could not be checked (`leader:g0` (ERR no))"), "{found:?}");
+        let found = judged(vec![answer("error", "ERR \u{1b}[2J", -2, "ours", "")]);
+        assert!(found[0].what.contains("(ERR ?[2J)"), "{found:?}");
         assert_eq!(
             judged(vec![answer("error", "ERR ACL failure in script: No permissions to access a key", -2, "ours", "")]),
             []
