@@ -65,10 +65,10 @@ fn made(bytes: &mut Bytes<'_>) {
         1 => format!("{scheme}:{password}{hosts}{tail}"),
         _ => format!("{scheme}{user}:{password}{hosts}{tail}"),
     };
-    // What nobody can tell from a host, or from the name of a store in memory, is one.
-    let is_host = !encoded && inner.contains('@') && !hosts.contains('@');
+    // What nobody can tell from a host, from the name of a service, or from that of a store in memory, is one.
+    let is_name = !encoded && !hosts.contains('@') && (inner.contains('@') || sentinels && user.contains('/'));
     let is_of_no_server = ["memory:", "sqlite:"].iter().any(|scheme| url.starts_with(scheme));
-    if user.contains(MARK) || is_host || is_of_no_server {
+    if user.contains(MARK) || is_name || is_of_no_server {
         return;
     }
     for shown in all_that_is_shown(&url) {
