@@ -123,9 +123,10 @@ impl Election {
         match (&self.standing, ends) {
             (Standing::Withdrawn | Standing::Duplicate | Standing::Abstaining { until: None }, _) => Next::Idle,
             (Standing::Abstaining { until: Some(until) }, _) => Next::At(*until),
-            // The view ends before the next attempt.
-            (Standing::Competing, Some(at)) if at < earliest(self.next) => Next::At(at),
-            (Standing::Competing, _) => self.next,
+            // The view ends before the next attempt. That is told then, and not spread like an attempt.
+            (Standing::Competing, Some(at)) if at < earliest(self.next) => Next::Waiting(Some(at)),
+            (Standing::Competing, Some(at)) => self.next.until(at),
+            (Standing::Competing, None) => self.next,
         }
     }
 

@@ -182,7 +182,8 @@ pub enum LossReason {
 pub enum Next {
     /// Nothing to do until an event comes.
     Idle,
-    /// An answer is outstanding; come back at this instant all the same, if there is one, because the view ends then.
+    /// Nothing is to be sent, because an answer is outstanding or the next attempt is later; come back at this instant all the
+    /// same, if there is one, because the view ends then.
     Waiting(Option<BootInstant>),
     /// A renew: at `latest`, or with any batch that goes out from `earliest` on.
     Renew {
@@ -200,4 +201,15 @@ pub enum Next {
     },
     /// At this instant; a follower adds a delay that grows with the number of leases its instance holds.
     At(BootInstant),
+}
+
+impl Next {
+    /// The same, but no later than at the end of a view: whoever leads is told then that it does no longer.
+    fn until(self, end: BootInstant) -> Self {
+        match self {
+            Self::Renew { earliest, latest } => Self::Renew { earliest, latest: latest.min(end) },
+            Self::Retry { earliest, latest } => Self::Retry { earliest, latest: latest.min(end) },
+            Self::Idle | Self::Waiting(_) | Self::At(_) => self,
+        }
+    }
 }

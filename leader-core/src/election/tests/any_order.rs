@@ -97,6 +97,14 @@ proptest! {
                     prop_assert!(bench.now >= older_until, "believed while an older incarnation may");
                 }
             }
+            let due = match bench.election.next() {
+                Next::Idle | Next::Waiting(None) => None,
+                Next::Waiting(Some(due)) | Next::At(due) => Some(due),
+                Next::Renew { latest, .. } | Next::Retry { latest, .. } => Some(latest),
+            };
+            if let Some(deadline) = bench.deadline() {
+                prop_assert!(due.is_some_and(|due| due <= deadline), "{due:?}: the view ends at {deadline:?}, and nobody looks");
+            }
             if let Next::At(due) = bench.election.next() {
                 prop_assert!(in_flight.is_none() || due > at(bench.now), "{due:?} while a request is in flight");
             }

@@ -42,7 +42,17 @@ fn the_end_of_a_view_is_looked_at_before_a_later_attempt() {
     assert!(bench.poll(3_000).is_some());
     bench.fail(3_010);
     assert_eq!(bench.term(), Some(7));
-    assert_eq!(bench.election.next(), Next::At(at(9_900)));
+    assert_eq!(bench.election.next(), Next::Waiting(Some(at(9_900))));
+}
+
+#[test]
+fn an_attempt_comes_no_later_than_the_view_ends() {
+    let hold = RenewalFailure::HoldUntilDeadline;
+    let mut bench = Bench::leader(Rules { retry: ms(8_000), renewal_failure: hold, ..rules() });
+    assert!(bench.poll(3_000).is_some());
+    bench.fail(3_010);
+    assert_eq!(bench.term(), Some(7));
+    assert_eq!(bench.election.next(), Next::Retry { earliest: at(7_010), latest: at(9_900) });
 }
 
 #[test]
