@@ -16,6 +16,7 @@ use crate::elector::{Elector, Handle};
 use crate::error::StartError;
 use crate::group::{GroupName, declared_groups};
 use crate::identity::{Candidate, Incarnation};
+use crate::jobs::Jobs;
 use crate::ledger::Ledger;
 use crate::lock::mail::Desk;
 use crate::shared::{Phase, Progress, Shared};
@@ -192,7 +193,7 @@ fn spawn(config: &Config, process_wide: bool) -> Result<Elector, StartError> {
         dropped_reports: reporter.dropped(),
         findings: Mutex::default(),
         strangers: Mutex::new(BTreeSet::new()),
-        jobs: Mutex::new(BTreeSet::new()),
+        jobs: Jobs::default(),
         by_hand: Mutex::default(),
     });
     let (control, receiver) = mpsc::unbounded_channel();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::address::{Cluster, Place};
 use super::cluster::{Map, Nodes};
 use super::connection::Client;
+use super::doctor::Memory;
 use super::fred::FredClient;
 use super::sentinel::SentinelClient;
 use super::session::{Script, Session};
@@ -29,6 +30,8 @@ pub(super) struct Ties {
     pub(super) fences: Tie,
     /// Of a cluster.
     pub(super) map: Option<Arc<Map>>,
+    /// Of the doctor.
+    pub(super) memory: Memory,
 }
 
 impl Servers {
@@ -54,7 +57,7 @@ impl Ties {
                     |script| Tie::Server(Session::beside(Arc::clone(client), script, announcer.clone(), timeout));
                 let [locks, ticks, fences] = [locks, ticks, fences].map(beside);
                 let leases = Tie::Server(Session::new(Arc::clone(client), leases, &inner.keys, asked));
-                Self { leases, locks, ticks, fences, map: None }
+                Self { leases, locks, ticks, fences, map: None, memory: Memory::default() }
             }
             Servers::Cluster(cluster) => {
                 let map = Arc::new(Map::new(Arc::clone(cluster), announcer.clone(), timeout));
@@ -63,7 +66,7 @@ impl Ties {
                 let anywhere = Arc::new(FredClient::wherever(Arc::clone(&map) as _));
                 let listener = Session::new(anywhere, Arc::clone(&leases), &inner.keys, asked);
                 let leases = Tie::Cluster(nodes(leases).listening(listener));
-                Self { leases, locks, ticks, fences, map: Some(map) }
+                Self { leases, locks, ticks, fences, map: Some(map), memory: Memory::default() }
             }
         }
     }
