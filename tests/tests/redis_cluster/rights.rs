@@ -31,8 +31,9 @@ fn user(cluster: &RedisCluster, rules: &[String]) -> String {
 
 fn refused(cluster: &RedisCluster) -> String {
     let log = |node: &leader_tests::redis::RedisServer| node.command::<Vec<redis::Value>>(&["ACL", "LOG"]);
-    let all: Vec<_> = cluster.nodes().iter().flat_map(log).collect();
-    if all.is_empty() { String::new() } else { format!("{all:?}") }
+    let all = cluster.nodes().iter().flat_map(log).map(|entry| format!("{entry:?}"));
+    // The doctor tries once, and does without.
+    all.filter(|entry| !entry.contains("config|get")).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]

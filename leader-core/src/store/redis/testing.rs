@@ -21,8 +21,8 @@ pub const TEXT: &str = super::script::TEXT;
 /// What follows the script's name in a call: the number of keys, the keys, the arguments.
 #[must_use]
 pub fn arguments(commands: &[Command], prefix: &str, shortest: Duration, trusts_fresh: bool) -> Vec<String> {
-    let (keys, jobs) = (&Keys::new(prefix), &HashMap::new());
-    super::script::arguments(commands, Common { keys, shortest_quarantine: shortest, trusts_fresh, jobs })
+    let (keys, told) = (&Keys::new(prefix), &HashMap::new());
+    super::script::arguments(commands, Common { keys, shortest_quarantine: shortest, trusts_fresh, told })
 }
 
 /// The answers of a call; each is one, or an error for that command alone.
