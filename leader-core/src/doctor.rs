@@ -1,7 +1,15 @@
 //! What is unsafe or broken about a store, or about how it is used: what, why it matters, what to do.
 
 mod place;
+#[cfg_attr(
+    not(any(feature = "redis-fred", feature = "redis-rs", feature = "sqlite")),
+    allow(dead_code, reason = "for the stores that processes share")
+)]
 mod several;
+#[cfg_attr(
+    not(any(feature = "redis-fred", feature = "redis-rs", feature = "sqlite")),
+    allow(dead_code, reason = "for the stores that processes share")
+)]
 mod work;
 
 use std::fmt;

@@ -199,11 +199,11 @@ impl Elector {
     /// Examines the store: what is unsafe or broken about it, about the records of this elector's groups, and about using
     /// it in this place. Errors come first. What could not be checked, a store that is away for example, is a finding, too.
     ///
-    /// The same is done by itself: after the first contact with the store, when another instance leads, when the jobs of this one
-    /// have changed, now and then while there is something to find, and else about once an hour;
-    /// [`bootstrap`](crate::bootstrap()) does not wait for it. Each finding is logged when it is new, and stands in [`Status::problems`] until another examination no
-    /// longer finds it. Leases are renewed meanwhile. It takes at most ten times the
-    /// [operation time-out](Config::operation_timeout), or 5 s if that is more.
+    /// The same is done by itself: after the first contact with the store, when the store is back, when another instance leads,
+    /// when the jobs of this one have changed, now and then while there is something to find, and else about once an hour;
+    /// [`bootstrap`](crate::bootstrap()) does not wait for it. Each finding is logged when it is new, and stands in
+    /// [`Status::problems`] until another examination no longer finds it. Leases are renewed meanwhile. It takes at most ten
+    /// times the [operation time-out](Config::operation_timeout), or 5 s if that is more.
     ///
     /// # Errors
     /// [`DoctorError::Stopped`]: the elector has ended.

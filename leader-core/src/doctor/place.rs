@@ -34,6 +34,7 @@ pub(crate) fn of_the_place(shared: &Shared) -> Vec<Finding> {
 }
 
 /// Something starts instances of this program where it sees fit.
+#[cfg(feature = "sqlite")]
 pub(crate) fn is_orchestrated() -> bool {
     orchestrator(is_set).is_some()
 }

@@ -34,6 +34,7 @@ pub(crate) fn lines_of_jobs<'a>(jobs: impl Iterator<Item = (&'a str, &'a str)>) 
 }
 
 /// Whether jobs are among the lines.
+#[cfg(any(feature = "redis-fred", feature = "redis-rs"))]
 pub(crate) fn has_jobs(lines: &[String]) -> bool {
     lines.iter().any(|line| line.len() > JOB.len() && line.starts_with(JOB))
 }
@@ -135,6 +136,7 @@ pub(crate) fn lack(description: &str, program: &str, lines: &[String], led: Opti
 }
 
 /// The names of the jobs in a description; nothing, if not all stand there, or they may be started later.
+#[cfg(feature = "sqlite")]
 pub(crate) fn jobs_in(description: &str) -> Option<Vec<&str>> {
     let lines: Vec<&str> = description.split('\n').skip(1).collect();
     let is_whole = lines.last() != Some(&MORE);

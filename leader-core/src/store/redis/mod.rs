@@ -82,6 +82,8 @@ use crate::identity::Incarnation;
 /// - Keys: `leader:<group>` is the lease, the leader's instance id with a time to live; other implementations of the
 ///   same election can share it. `{leader:<group>}:term` is the record, a hash that does not expire: without it, nobody
 ///   but the present leader gets the lease for one ttl.
+/// - Channels: on `leader:<group>` releases are announced, on `leader:id:<instance id>` electors with one id find each other, if
+///   the [doctor](crate::Elector::doctor) of one asks.
 /// - A server that may have lost leases (it was restarted, emptied, rolled back, or another one took its place) gives
 ///   none for one ttl, because a leader that it has forgotten may still believe in its lease. So the first start of a
 ///   fleet on a new server takes a ttl, once; see [`FreshStore`]. A leader that is still within its right takes its seat
