@@ -4,7 +4,8 @@
 
 use std::time::{Duration, Instant};
 
-use leader_tests::ticks::faults::{FAULTS, Fault, FaultSet};
+use leader_tests::sim::fault_set::Kind as _;
+use leader_tests::ticks::faults::{Fault, FaultSet};
 use leader_tests::ticks::{Report, Settings, Variant, run, run_many};
 
 fn threads() -> usize {
@@ -45,7 +46,7 @@ fn no_tick_is_lost_doubled_early_or_beside_another_under_all_faults_at_once() {
 #[test]
 fn what_is_excused_needs_its_fault() {
     let memory = [Fault::RestartKept, Fault::RestartEmpty, Fault::Rollback, Fault::FlushAll, Fault::Promotion];
-    let faults = memory.into_iter().fold(FaultSet::ALL, FaultSet::without).without(Fault::StoreClockStep);
+    let faults = memory.into_iter().fold(FaultSet::OWN, FaultSet::without).without(Fault::StoreClockStep);
     let report = run_many(&Settings { faults, ..Settings::default() }, 1, 15, threads(), |_| true);
     println!("{report}");
     assert!(report.is_clean(), "seed {:?}", report.failure);
@@ -68,9 +69,9 @@ fn with_everything_on_no_two_lead_no_tick_is_doubled_or_lost_and_no_two_hold_a_l
     let report = run_many(&settings, 1, 12, threads(), |_| true);
     println!("== everything, seeds 1 to 12, {:.1} s\n{report}", begun.elapsed().as_secs_f64());
     assert!(report.is_clean(), "seed {:?}", report.failure);
-    for (fault, name) in FAULTS {
+    for (fault, name) in Fault::all() {
         let expected = settings.faults.kinds().contains(&fault);
-        assert_eq!(report.faults[fault as usize] > 0, expected, "{name}");
+        assert_eq!(report.faults[fault.number()] > 0, expected, "{name}");
     }
     assert!(report.locks > 2_000 && report.expected > 10_000 && report.acquisitions > 500, "hardly anything was tried");
 }
@@ -78,7 +79,11 @@ fn with_everything_on_no_two_lead_no_tick_is_doubled_or_lost_and_no_two_hold_a_l
 /// Seeds that once found a fault of a rule, with everything on.
 #[test]
 fn what_was_found_once_stays_fixed() {
-    let found = [(1023, "a claim on a server that another one had taken the place of was run, and then run again")];
+    let found = [
+        (1023, "a claim on a server that another one had taken the place of was run, and then run again"),
+        // The server restarts between a claim and its repetition, and its record does not trust what is given back then.
+        (200_571, "the ledger noted a tick as forgotten, and the judge did not look there"),
+    ];
     for (seed, what) in found {
         let report = run(&Settings::everything(), seed, None).report;
         assert!(report.is_clean(), "{what}: {:?}", report.failure);
@@ -89,7 +94,7 @@ fn what_was_found_once_stays_fixed() {
 #[test]
 fn what_is_excused_of_locks_needs_a_server_that_lost_them() {
     let memory = [Fault::RestartEmpty, Fault::Rollback, Fault::FlushAll, Fault::Promotion, Fault::StoreClockStep];
-    let faults = memory.into_iter().fold(FaultSet::ALL, FaultSet::without);
+    let faults = memory.into_iter().fold(FaultSet::OWN, FaultSet::without);
     let settings = Settings { faults, locks: true, instances: 4, ..Settings::default() };
     let report = run_many(&settings, 1, 8, threads(), |_| true);
     println!("{report}");

@@ -1,10 +1,10 @@
 //! What can go wrong in a simulated world, and the sets of it that runs draw from.
 
 use super::cluster::Upset;
+use super::fault_set::{self, Kind};
 
 /// One kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
 pub enum Fault {
     /// A process dies at once, and starts again later.
     Crash,
@@ -39,112 +39,58 @@ pub enum Fault {
     /// The store's clock is set back. Together with lost memory a term may then repeat, if nobody but a silent leader had
     /// heard of it: so it is in no usual set.
     StoreClockBack,
-    /// The primary of several servers dies; a replica that lags takes its place, and the dead one comes back as a replica.
-    PrimaryDies,
-    /// The primary hands over to a replica, and is put back before it has heard anything of that one.
-    Flaps,
-    /// Replication to one replica is held up.
-    ReplicaLags,
-    /// A replica loses what it has.
-    ReplicaEmpty,
-    /// The primary dies; a replica takes its place, and the dead one comes back as a primary.
-    PrimaryReturns,
-    /// The primary is cut off with some of its clients; a replica takes its place.
-    PrimaryIsolated,
-    /// A replica is promoted on purpose; the old primary hears of it last.
-    HandOver,
+    /// Something befalls several servers.
+    Servers(Upset),
 }
 
-impl Fault {
-    /// What it is to a cluster.
-    #[must_use]
-    pub const fn upset(self) -> Option<Upset> {
-        Some(match self {
-            Self::PrimaryDies => Upset::PrimaryDies,
-            Self::Flaps => Upset::Flaps,
-            Self::ReplicaLags => Upset::ReplicaLags,
-            Self::ReplicaEmpty => Upset::ReplicaEmpty,
-            Self::PrimaryReturns => Upset::PrimaryReturns,
-            Self::PrimaryIsolated => Upset::PrimaryIsolated,
-            Self::HandOver => Upset::HandOver,
-            _ => return None,
-        })
+/// How many kinds there are.
+pub const KINDS: usize = Fault::OWN.len() + Upset::ALL.len();
+
+impl Kind for Fault {
+    const OWN: &'static [(Self, &'static str)] = &[
+        (Self::Crash, "crash"),
+        (Self::CleanStop, "clean stop"),
+        (Self::Pause, "pause"),
+        (Self::DriverStall, "driver stall"),
+        (Self::StepDown, "step-down"),
+        (Self::StandAside, "stand-aside"),
+        (Self::Partition, "partition"),
+        (Self::WallClockStep, "wall clock step"),
+        (Self::RestartEmpty, "store restarts empty"),
+        (Self::RestartKept, "store restarts with its data"),
+        (Self::Rollback, "store rolls back"),
+        (Self::FlushAll, "FLUSHALL"),
+        (Self::Promotion, "promotion"),
+        (Self::StoreStall, "store stall"),
+        (Self::LeaseDeleted, "lease key deleted"),
+        (Self::StoreClockBack, "store clock set back"),
+    ];
+
+    fn of_servers(upset: Upset) -> Self {
+        Self::Servers(upset)
     }
 }
 
-/// All kinds, in the order of their numbers.
-pub const FAULTS: [(Fault, &str); 23] = [
-    (Fault::Crash, "crash"),
-    (Fault::CleanStop, "clean stop"),
-    (Fault::Pause, "pause"),
-    (Fault::DriverStall, "driver stall"),
-    (Fault::StepDown, "step-down"),
-    (Fault::StandAside, "stand-aside"),
-    (Fault::Partition, "partition"),
-    (Fault::WallClockStep, "wall clock step"),
-    (Fault::RestartEmpty, "store restarts empty"),
-    (Fault::RestartKept, "store restarts with its data"),
-    (Fault::Rollback, "store rolls back"),
-    (Fault::FlushAll, "FLUSHALL"),
-    (Fault::Promotion, "promotion"),
-    (Fault::StoreStall, "store stall"),
-    (Fault::LeaseDeleted, "lease key deleted"),
-    (Fault::StoreClockBack, "store clock set back"),
-    (Fault::PrimaryDies, "primary dies"),
-    (Fault::Flaps, "primary flaps"),
-    (Fault::ReplicaLags, "replica lags"),
-    (Fault::ReplicaEmpty, "replica loses its data"),
-    (Fault::PrimaryReturns, "primary returns as one"),
-    (Fault::PrimaryIsolated, "primary isolated"),
-    (Fault::HandOver, "primary hands over"),
-];
-
-/// How many kinds there are.
-pub const KINDS: usize = FAULTS.len();
-
-/// A set of kinds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FaultSet(u32);
+/// The sets that runs draw from.
+pub type FaultSet = fault_set::FaultSet<Fault>;
 
 impl FaultSet {
-    /// None.
-    pub const NONE: Self = Self(0);
-
     /// All that befall one server, but those that void the rules: setting its clock.
     #[must_use]
-    pub const fn all() -> Self {
-        Self((1 << Fault::StoreClockBack as u8) - 1)
+    pub fn one_server() -> Self {
+        Self::OWN.without(Fault::StoreClockBack)
     }
 
     /// All with several servers: there is one primary at a time, as far as anybody can see.
     #[must_use]
-    pub const fn clean_promotions() -> Self {
-        let more = Self::all().with(Fault::PrimaryDies).with(Fault::Flaps);
-        more.with(Fault::ReplicaLags).with(Fault::ReplicaEmpty).without(Fault::Promotion)
+    pub fn clean_promotions() -> Self {
+        let two = [Upset::PrimaryReturns, Upset::PrimaryIsolated, Upset::HandOver];
+        two.into_iter().map(Fault::Servers).fold(Self::two_primaries(), Self::without)
     }
 
     /// All with several servers, also those by which two of them take writes at one time.
     #[must_use]
-    pub const fn two_primaries() -> Self {
-        let more = Self::clean_promotions().with(Fault::PrimaryReturns);
-        more.with(Fault::PrimaryIsolated).with(Fault::HandOver)
-    }
-
-    /// This set and `fault`.
-    #[must_use]
-    pub const fn with(self, fault: Fault) -> Self {
-        Self(self.0 | 1 << fault as u8)
-    }
-
-    /// This set but `fault`.
-    #[must_use]
-    pub const fn without(self, fault: Fault) -> Self {
-        Self(self.0 & !(1 << fault as u8))
-    }
-
-    /// Those in it.
-    #[must_use]
-    pub fn kinds(self) -> Vec<Fault> {
-        FAULTS.iter().map(|(fault, _)| *fault).filter(|fault| self.0 & 1 << *fault as u8 != 0).collect()
+    pub fn two_primaries() -> Self {
+        Self::ALL.without(Fault::StoreClockBack).without(Fault::Promotion)
     }
 }

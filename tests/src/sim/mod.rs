@@ -8,6 +8,7 @@ mod backend;
 pub mod checker;
 pub mod clock;
 pub mod cluster;
+pub mod fault_set;
 pub mod faults;
 mod many;
 mod network;

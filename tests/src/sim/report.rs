@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use super::faults::{FAULTS, Fault, KINDS};
+use super::fault_set::Kind;
+use super::faults::{Fault, KINDS};
 
 /// The figures of one run, or of many together. Times are nanoseconds of true time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -13,7 +14,7 @@ pub struct Report {
     pub runs: u64,
     /// Simulated time.
     pub simulated: u64,
-    /// How often each kind of fault struck, in the order of [`FAULTS`].
+    /// How often each kind of fault struck, in the order of [`Kind::all`].
     pub faults: [u64; KINDS],
     /// Leases that the store handed out.
     pub acquisitions: u64,
@@ -46,7 +47,7 @@ pub struct Report {
 impl Report {
     /// Counts a fault.
     pub fn struck(&mut self, fault: Fault) {
-        self.faults[fault as usize] += 1;
+        self.faults[fault.number()] += 1;
     }
 
     /// Adds the figures of other runs.
@@ -104,7 +105,7 @@ impl fmt::Display for Report {
         writeln!(f, "seeds            {}", self.runs)?;
         writeln!(f, "simulated        {:.2} h", self.hours())?;
         writeln!(f, "faults           {}", self.faults.iter().sum::<u64>())?;
-        for ((_, name), count) in FAULTS.iter().zip(self.faults).filter(|(_, count)| *count > 0) {
+        for ((_, name), count) in Fault::all().zip(self.faults).filter(|(_, count)| *count > 0) {
             writeln!(f, "  {name:<26} {count}")?;
         }
         writeln!(f, "commands         {}", self.commands)?;
@@ -125,7 +126,7 @@ impl Serialize for Report {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("seeds", &self.runs)?;
         map.serialize_entry("hours", &self.hours())?;
-        let faults: std::collections::BTreeMap<_, _> = FAULTS.iter().map(|(_, name)| *name).zip(self.faults).collect();
+        let faults: std::collections::BTreeMap<_, _> = Fault::all().map(|(_, name)| name).zip(self.faults).collect();
         map.serialize_entry("faults", &faults)?;
         map.serialize_entry("commands", &self.commands)?;
         map.serialize_entry("acquisitions", &self.acquisitions)?;

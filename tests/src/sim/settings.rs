@@ -6,6 +6,7 @@ use leader_core::testing::election::{KnownBad, Rules};
 use leader_core::testing::redis_script::Flaw;
 use leader_core::{Reclaim, RenewalFailure};
 
+use super::cluster::Upset;
 use super::faults::{Fault, FaultSet};
 
 /// A rule broken on purpose: the checker must notice, or it proves nothing.
@@ -126,7 +127,7 @@ impl Default for Settings {
             twins: false,
             replicas: 0,
             wait: 0,
-            faults: FaultSet::all(),
+            faults: FaultSet::one_server(),
             fault_gap: 3.0,
             loss: 0.01,
             duplication: 0.005,
@@ -174,12 +175,13 @@ impl Settings {
             Variant::RunIdOnly => {
                 let replicas = self.replicas.max(1);
                 self = self.replicated(replicas, 0);
-                self.faults = FaultSet::NONE.with(Fault::Flaps).with(Fault::Crash).with(Fault::Pause);
+                self.faults = FaultSet::NONE.with(Fault::Servers(Upset::Flaps)).with(Fault::Crash).with(Fault::Pause);
             }
             Variant::NoQuarantinePromoted => {
                 let replicas = self.replicas.max(1);
                 self = self.replicated(replicas, 0);
-                self.faults = FaultSet::NONE.with(Fault::PrimaryDies).with(Fault::ReplicaLags);
+                self.faults =
+                    FaultSet::NONE.with(Fault::Servers(Upset::PrimaryDies)).with(Fault::Servers(Upset::ReplicaLags));
             }
             _ => {}
         }

@@ -158,7 +158,8 @@ impl World<'_> {
                 self.say_store(|| format!("its clock is set back by {by} ns"));
                 self.cluster.main().clock.set(-(by as i64));
             }
-            _ => return fault.upset().is_some_and(|upset| self.upset(upset)),
+            Fault::Servers(upset) => return self.upset(upset),
+            _ => return false,
         }
         true
     }

@@ -1,10 +1,10 @@
 //! What can go wrong in a simulated world of jobs.
 
 use crate::sim::cluster::Upset;
+use crate::sim::fault_set::{self, Kind};
 
 /// One kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
 pub enum Fault {
     /// A process dies at once, and starts again later.
     Crash,
@@ -38,96 +38,45 @@ pub enum Fault {
     StoreClockStep,
     /// An operator pauses a job, and resumes it, or lets the pause run out.
     PauseJob,
-    /// The primary of several servers dies; a replica that lags takes its place, and the dead one comes back as a replica.
-    PrimaryDies,
-    /// The primary hands over to a replica, and is put back before it has heard anything of that one.
-    Flaps,
-    /// Replication to one replica is held up.
-    ReplicaLags,
-    /// A replica loses what it has.
-    ReplicaEmpty,
-    /// The primary dies; a replica takes its place, and the dead one comes back as a primary.
-    PrimaryReturns,
-    /// The primary is cut off with some of its clients; a replica takes its place.
-    PrimaryIsolated,
-    /// A replica is promoted on purpose; the old primary hears of it last.
-    HandOver,
+    /// Something befalls several servers.
+    Servers(Upset),
 }
-
-impl Fault {
-    /// What it is to a cluster.
-    #[must_use]
-    pub const fn upset(self) -> Option<Upset> {
-        Some(match self {
-            Self::PrimaryDies => Upset::PrimaryDies,
-            Self::Flaps => Upset::Flaps,
-            Self::ReplicaLags => Upset::ReplicaLags,
-            Self::ReplicaEmpty => Upset::ReplicaEmpty,
-            Self::PrimaryReturns => Upset::PrimaryReturns,
-            Self::PrimaryIsolated => Upset::PrimaryIsolated,
-            Self::HandOver => Upset::HandOver,
-            _ => return None,
-        })
-    }
-}
-
-/// All kinds, in the order of their numbers.
-pub const FAULTS: [(Fault, &str); 23] = [
-    (Fault::Crash, "crash"),
-    (Fault::CrashAtTick, "crash at a tick"),
-    (Fault::CleanStop, "clean stop"),
-    (Fault::RollingUpdate, "rolling update"),
-    (Fault::Pause, "process stands still"),
-    (Fault::StepDown, "step-down"),
-    (Fault::Partition, "partition"),
-    (Fault::StoreStall, "store stall"),
-    (Fault::RestartKept, "store restarts with its data"),
-    (Fault::RestartEmpty, "store restarts empty"),
-    (Fault::Rollback, "store rolls back"),
-    (Fault::FlushAll, "FLUSHALL"),
-    (Fault::Promotion, "promotion"),
-    (Fault::LeaseDeleted, "lease key deleted"),
-    (Fault::StoreClockStep, "store clock set"),
-    (Fault::PauseJob, "job paused"),
-    (Fault::PrimaryDies, "primary dies"),
-    (Fault::Flaps, "primary flaps"),
-    (Fault::ReplicaLags, "replica lags"),
-    (Fault::ReplicaEmpty, "replica loses its data"),
-    (Fault::PrimaryReturns, "primary returns as one"),
-    (Fault::PrimaryIsolated, "primary isolated"),
-    (Fault::HandOver, "primary hands over"),
-];
 
 /// How many kinds there are.
-pub const KINDS: usize = FAULTS.len();
+pub const KINDS: usize = Fault::OWN.len() + Upset::ALL.len();
 
-/// A set of kinds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FaultSet(u32);
+impl Kind for Fault {
+    const OWN: &'static [(Self, &'static str)] = &[
+        (Self::Crash, "crash"),
+        (Self::CrashAtTick, "crash at a tick"),
+        (Self::CleanStop, "clean stop"),
+        (Self::RollingUpdate, "rolling update"),
+        (Self::Pause, "process stands still"),
+        (Self::StepDown, "step-down"),
+        (Self::Partition, "partition"),
+        (Self::StoreStall, "store stall"),
+        (Self::RestartKept, "store restarts with its data"),
+        (Self::RestartEmpty, "store restarts empty"),
+        (Self::Rollback, "store rolls back"),
+        (Self::FlushAll, "FLUSHALL"),
+        (Self::Promotion, "promotion"),
+        (Self::LeaseDeleted, "lease key deleted"),
+        (Self::StoreClockStep, "store clock set"),
+        (Self::PauseJob, "job paused"),
+    ];
+
+    fn of_servers(upset: Upset) -> Self {
+        Self::Servers(upset)
+    }
+}
+
+/// The sets that runs draw from.
+pub type FaultSet = fault_set::FaultSet<Fault>;
 
 impl FaultSet {
-    /// None.
-    pub const NONE: Self = Self(0);
-    /// All that befall one server.
-    pub const ALL: Self = Self((1 << Fault::PrimaryDies as u8) - 1);
     /// All that befall several servers, whose clocks nobody sets.
-    pub const EVERYTHING: Self = Self((1 << KINDS) - 1).without(Fault::Promotion).without(Fault::StoreClockStep);
-
-    /// This set and `fault`.
     #[must_use]
-    pub const fn with(self, fault: Fault) -> Self {
-        Self(self.0 | 1 << fault as u8)
-    }
-
-    /// This set but `fault`.
-    #[must_use]
-    pub const fn without(self, fault: Fault) -> Self {
-        Self(self.0 & !(1 << fault as u8))
-    }
-
-    /// Those in it.
-    #[must_use]
-    pub fn kinds(self) -> Vec<Fault> {
-        FAULTS.iter().map(|(fault, _)| *fault).filter(|fault| self.0 & 1 << *fault as u8 != 0).collect()
+    pub fn everything() -> Self {
+        Self::ALL.without(Fault::Promotion).without(Fault::StoreClockStep)
     }
 }

@@ -7,9 +7,10 @@ use std::collections::HashMap;
 
 use leader_core::store::{JobName, TickAnswer, TickCommand, TickOp, TickReply};
 use leader_core::{BootInstant, Candidate, Incarnation, Term};
-use leader_cron::testing::{Course, Failure, Notice, Poll, Rules, Schedule, StoreClock};
+use leader_cron::testing::{Course, Failure, Notice, Poll, Reason, Rules, Schedule, StoreClock};
 
 use super::election::Seat;
+use super::ledger::Done;
 use super::locks::Locks;
 use super::runs::Body;
 use super::settings::Variant;
@@ -241,7 +242,7 @@ impl World<'_> {
         }
         let (node, group) = (to.node, self.jobs[job].group);
         let now_us = self.us_of(node);
-        let mut answer = self.cluster.nodes[node].server.tick(now_us, group, job, &command);
+        let Done { mut answer, forgotten } = self.cluster.nodes[node].server.tick(now_us, group, job, &command);
         self.cluster.written(self.now, node, &mut self.rng, |ledger| ledger.tick_write(group, job));
         self.report.commands += 1;
         self.say_store(|| {
@@ -249,6 +250,9 @@ impl World<'_> {
         });
         let record = self.cluster.nodes[node].server.record(job);
         self.checker.executed((self.now, node), &from, job, &command.op, &answer, record);
+        for tick in forgotten {
+            self.checker.reported(job, tick, Some(Reason::Forgotten), now_us, self.now);
+        }
         if let (TickOp::Claim(claim), TickReply::Early { .. }) = (&command.op, &answer.reply)
             && self.settings.is(Variant::EarlyIsRun)
         {
@@ -260,7 +264,8 @@ impl World<'_> {
             record.floor = 0;
         }
         let waits = self.cluster.waits() && !self.settings.is(Variant::ClaimsDoNotWait);
-        if waits && matches!(answer.reply, TickReply::Run { .. }) {
+        // As the library does: whatever lets a body run, or go on, or leaves its tick to others.
+        if waits && matches!(answer.reply, TickReply::Run { .. } | TickReply::Kept | TickReply::Returned) {
             let patience = self.settings.operation_timeout().as_nanos() as u64;
             self.cluster.hold(self.now, node, Waiting::Tick(from, answer), patience);
         } else {

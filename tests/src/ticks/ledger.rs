@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use leader_core::store::{Command, TickAnswer, TickCommand, TickOp, TickReply};
-use leader_core::testing::ledger::{Record, Seen, decide};
+use leader_core::store::{Command, HistoryEvent, TickAnswer, TickCommand, TickOp, TickReply};
+use leader_core::testing::ledger::{Change, Record, Seen, decide};
 
 use super::jobs::GROUPS;
 use super::locked::{KEYS, Locked};
@@ -28,6 +28,20 @@ pub(super) enum Write {
     Lease(usize, Data, Option<(u32, i64)>),
     Job { group: usize, lost: Option<(u32, i64)>, job: usize, record: Option<Record> },
     Lock(usize, Locked),
+}
+
+/// What came of a command about a job.
+#[derive(Debug)]
+pub(super) struct Done {
+    pub(super) answer: TickAnswer,
+    /// The ticks of which the ledger has noted that they may have been run, and are not run again.
+    pub(super) forgotten: Vec<i64>,
+}
+
+impl From<TickAnswer> for Done {
+    fn from(answer: TickAnswer) -> Self {
+        Self { answer, forgotten: Vec::new() }
+    }
 }
 
 #[derive(Debug)]
@@ -65,12 +79,12 @@ impl Ledger {
     }
 
     /// Executes a command about a job.
-    pub(super) fn tick(&mut self, now: u64, group: usize, job: usize, command: &TickCommand) -> TickAnswer {
+    pub(super) fn tick(&mut self, now: u64, group: usize, job: usize, command: &TickCommand) -> Done {
         if matches!(command.op, TickOp::GiveBack { .. }) && self.variant == Some(Variant::NoGiveBack) {
-            return TickAnswer { now_us: now, reply: TickReply::NotOpen };
+            return TickAnswer { now_us: now, reply: TickReply::NotOpen }.into();
         }
         if matches!(command.op, TickOp::KeepSlot { .. }) && self.variant == Some(Variant::SlotNotKept) {
-            return TickAnswer { now_us: now, reply: TickReply::Kept };
+            return TickAnswer { now_us: now, reply: TickReply::Kept }.into();
         }
         let store = &self.leases[group];
         let server = if self.variant == Some(Variant::NeverFloor) { 0 } else { store.server };
@@ -88,13 +102,14 @@ impl Ledger {
             },
             command,
         );
+        let forgotten = forgotten(self.records[job].as_ref(), &command.op, &decision.change);
         if let Some(record) = decision.change.record {
             self.records[job] = Some(record);
         }
         if let Some(lost) = decision.change.lost {
             self.lost[group] = Some((store.server, lost));
         }
-        TickAnswer { now_us: now, reply: decision.reply }
+        Done { answer: TickAnswer { now_us: now, reply: decision.reply }, forgotten }
     }
 
     /// A job's record.
@@ -171,4 +186,16 @@ impl Server for Ledger {
             store.server = identity;
         }
     }
+}
+
+/// What a claim notes besides what it was told to.
+fn forgotten(before: Option<&Record>, op: &TickOp, change: &Change) -> Vec<i64> {
+    let TickOp::Claim(claim) = op else { return Vec::new() };
+    let returned: Vec<i64> = before.into_iter().flat_map(|record| &record.returned).map(|back| back.tick).collect();
+    let noted = change.notes.iter().filter_map(|note| match note {
+        HistoryEvent::Missed(missed) if Some(missed) != claim.missed.as_ref() => Some(missed.from),
+        _ => None,
+    });
+    // One note stands for all that were given back.
+    noted.flat_map(|from| if returned.first() == Some(&from) { returned.clone() } else { vec![from] }).collect()
 }

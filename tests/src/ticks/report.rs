@@ -4,14 +4,15 @@ use std::fmt;
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use super::faults::{FAULTS, KINDS};
+use super::faults::{Fault, KINDS};
+use crate::sim::fault_set::Kind;
 
 macro_rules! report {
     ($($(#[doc = $doc:literal])+ $field:ident: $name:literal,)+) => {
         /// The figures of one run, or of many together.
         #[derive(Debug, Clone, Default, PartialEq, Eq)]
         pub struct Report {
-            /// How often each kind of fault struck, in the order of [`FAULTS`].
+            /// How often each kind of fault struck, in the order of [`Kind::all`].
             pub faults: [u64; KINDS],
             $($(#[doc = $doc])+ pub $field: u64,)+
             /// The smallest seed with something wrong, and the first thing wrong there.
@@ -138,7 +139,7 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{:<38} {:.2} h", "simulated", self.hours())?;
         writeln!(f, "{:<38} {}", "faults", self.faults.iter().sum::<u64>())?;
-        for ((_, name), count) in FAULTS.iter().zip(self.faults).filter(|(_, count)| *count > 0) {
+        for ((_, name), count) in Fault::all().zip(self.faults).filter(|(_, count)| *count > 0) {
             writeln!(f, "  {name:<36} {count}")?;
         }
         for (name, count) in self.figures().into_iter().filter(|(name, _)| *name != "simulated ns") {
@@ -152,7 +153,7 @@ impl Serialize for Report {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("hours", &self.hours())?;
-        let faults: std::collections::BTreeMap<_, _> = FAULTS.iter().map(|(_, name)| *name).zip(self.faults).collect();
+        let faults: std::collections::BTreeMap<_, _> = Fault::all().map(|(_, name)| name).zip(self.faults).collect();
         map.serialize_entry("faults", &faults)?;
         for (name, count) in self.figures() {
             map.serialize_entry(&name.to_lowercase().replace([' ', ','], "_"), &count)?;

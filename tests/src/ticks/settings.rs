@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::faults::{Fault, FaultSet};
+use crate::sim::cluster::Upset;
 
 /// A rule broken on purpose: the checker must notice, or it proves nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,7 +114,7 @@ impl Default for Settings {
             grace: Duration::from_secs(6),
             drift_ppm: 500,
             skew: Duration::from_secs(60),
-            faults: FaultSet::ALL,
+            faults: FaultSet::OWN,
             fault_gap: Duration::from_secs(8),
             loss: 0.002,
             held_up: 0.004,
@@ -129,7 +130,7 @@ impl Settings {
     /// under all faults but those that void the rules: nobody sets the clocks of the servers.
     #[must_use]
     pub fn everything() -> Self {
-        let faults = FaultSet::EVERYTHING;
+        let faults = FaultSet::everything();
         Self { more_instances: 2, replicas: 2, locks: true, faults, ..Self::default() }
     }
 
@@ -142,10 +143,11 @@ impl Settings {
             Variant::LockByValue | Variant::LockNoDeadline => self.locks = true,
             Variant::NoWait => self = Self::everything(),
             Variant::ClaimsDoNotWait => {
-                let faults = [Fault::HandOver, Fault::PrimaryReturns, Fault::PrimaryIsolated, Fault::Crash];
+                let upsets = [Upset::HandOver, Upset::PrimaryReturns, Upset::PrimaryIsolated];
                 self = Self::everything();
                 self.locks = false;
-                self.faults = faults.into_iter().fold(FaultSet::NONE, FaultSet::with);
+                let crashes = FaultSet::NONE.with(Fault::Crash);
+                self.faults = upsets.into_iter().map(Fault::Servers).fold(crashes, FaultSet::with);
                 self.fault_gap = Duration::from_secs(4);
             }
             _ => {}

@@ -22,8 +22,8 @@ pub(super) type ServersTurn = Turn<Write, Memory>;
 #[derive(Debug)]
 pub(super) enum Waiting {
     Lease(Voter, Answer),
-    /// A tick may be run. If a server that another one has taken the place of may say so by itself, and its leader goes to and
-    /// fro between the two, the tick is run again by the next leader.
+    /// A tick may be run, goes on, or is left to others. If a server that another one has taken the place of may say so by
+    /// itself, and its leader goes to and fro between the two, the tick is run again by the next leader.
     Tick(Asker, TickAnswer),
 }
 

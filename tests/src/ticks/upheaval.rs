@@ -181,7 +181,8 @@ impl World<'_> {
                     self.agenda.add(self.now + later, Happening::Resumed(job));
                 }
             }
-            _ => return fault.upset().filter(|_| on_time).is_some_and(|upset| self.upset(upset)),
+            Fault::Servers(upset) => return on_time && self.upset(upset),
+            _ => return false,
         }
         true
     }
@@ -196,9 +197,9 @@ impl World<'_> {
         let candidate =
             leader_core::Candidate { id: self.new_id(), incarnation: leader_core::Incarnation::from_u128(u128::MAX) };
         let command = TickCommand { group: self.groups[group].clone(), job: name, candidate, op };
-        let answer = self.cluster.main().server.tick(now, group, job, &command);
+        let done = self.cluster.main().server.tick(now, group, job, &command);
         self.written(|ledger| ledger.tick_write(group, job));
-        self.say_store(|| format!("{} {:?}: {:?}", command.job, command.op, answer.reply));
+        self.say_store(|| format!("{} {:?}: {:?}", command.job, command.op, done.answer.reply));
         if let TickOp::Pause { until, .. } = command.op {
             self.checker.paused(job, until);
         }

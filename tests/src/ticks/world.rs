@@ -23,6 +23,7 @@ use super::topology::{Link, Servers, ServersTurn, servers};
 use crate::sim::agenda::Agenda;
 use crate::sim::checker::Checker as Leaders;
 use crate::sim::clock::Clock;
+use crate::sim::fault_set::Kind as _;
 use crate::sim::rng::Rng;
 
 /// A round hour in the year 2027, in microseconds since 1970.
@@ -302,7 +303,7 @@ impl<'a> World<'a> {
     }
 
     pub(super) fn struck(&mut self, fault: Fault) {
-        self.report.faults[fault as usize] += 1;
+        self.report.faults[fault.number()] += 1;
     }
 
     pub(super) fn wrong(&mut self, what: String) {

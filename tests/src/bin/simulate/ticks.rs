@@ -114,7 +114,7 @@ fn arguments() -> Result<Option<Arguments>, lexopt::Error> {
             Long("locks") => settings.locks = true,
             Long("replicas") => {
                 settings.replicas = arguments.value()?.parse()?;
-                settings.faults = FaultSet::EVERYTHING;
+                settings.faults = FaultSet::everything();
             }
             Long("hours") => hours = arguments.value()?.parse()?,
             Long("seed") => seed = arguments.value()?.parse()?,

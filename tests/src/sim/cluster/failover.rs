@@ -24,6 +24,19 @@ pub enum Upset {
     HandOver,
 }
 
+impl Upset {
+    /// All, and what they are called.
+    pub const ALL: [(Self, &'static str); 7] = [
+        (Self::PrimaryDies, "primary dies"),
+        (Self::Flaps, "primary flaps"),
+        (Self::ReplicaLags, "replica lags"),
+        (Self::ReplicaEmpty, "replica loses its data"),
+        (Self::PrimaryReturns, "primary returns as one"),
+        (Self::PrimaryIsolated, "primary isolated"),
+        (Self::HandOver, "primary hands over"),
+    ];
+}
+
 impl<S: Server, R> Cluster<S, R> {
     /// Something befalls the cluster. Whether there was anything to befall.
     pub fn strike(&mut self, now: u64, rng: &mut Rng, upset: Upset) -> bool {
