@@ -405,6 +405,13 @@ impl Config {
 
 #[cfg(feature = "testing")]
 impl Config {
+    /// As these environment variables say.
+    pub(crate) fn from_variables(
+        variables: impl Iterator<Item = (std::ffi::OsString, std::ffi::OsString)>,
+    ) -> Result<Self, ConfigError> {
+        env::read(variables)
+    }
+
     /// Reads the time from a clock that the test moves.
     pub fn manual_clock(mut self, clock: crate::testing::ManualClock) -> Self {
         self.clock = Clock::Manual(clock);

@@ -30,7 +30,7 @@ pub(crate) use work::lines_of_jobs;
 #[cfg(any(feature = "redis-fred", feature = "redis-rs", feature = "sqlite"))]
 pub(crate) use {
     several::{Several, some_of},
-    work::{describe, judge_ttl, lack, other_jobs, other_program, other_ttl, same_id},
+    work::{describe, judge_ttl, lack, other_jobs, other_program, other_ttl, same_id, shown},
 };
 
 /// Something that somebody should change about the store, or about how it is used.
@@ -79,6 +79,7 @@ pub(crate) use {
 /// | `clock-jumped` | W | the Redis server's wall clock was set in the last ten minutes | let it be slewed, not stepped |
 /// | `network-file` | **E**/W | the SQLite file is on a network file system, which is **E**, or on FUSE | put it on a local disk |
 /// | `container-file` | W | the SQLite file is in a container's own layer | put it on a volume that the instances share |
+/// | `open-to-all` | W | everybody on the host may write to the SQLite file, its folder or its folder of locks | keep them in a folder that only its users may write to |
 /// | `other-clock` | W | a leader on this host has another boot clock: another time namespace | give the containers one time namespace |
 /// | `other-host` | **E** | the SQLite file is written from another host or virtual machine | use a store that hosts share |
 /// | `unused-record` | W | SQLite: the ledger has a job that ran in the last 30 days, and that no instance has | `renamed_from`, if it was renamed |

@@ -21,6 +21,9 @@ use crate::fnv::fnv1a;
 /// minute of the hour.
 const LOOKED_AT: usize = 20;
 
+/// The first second of the year 1, before which there is no year for an expression.
+const EARLIEST: i64 = -62_135_596_800;
+
 /// Why a job has no ticks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -220,14 +223,25 @@ impl Schedule {
 }
 
 impl Rule {
+    /// Whatever second it is asked about, such as one that somebody has written into a history: ticks are those that the
+    /// ledger can tell, and calendars end not far from there.
     fn next_after(&self, after: i64) -> Option<i64> {
-        match self {
+        if after >= TickOp::LATEST {
+            return None;
+        }
+        let after = after.max(EARLIEST);
+        let next = match self {
             Self::Cron(cron) => cron.next_after(after),
             Self::Every(interval) => interval.next_after(after),
-        }
+        };
+        next.filter(|tick| *tick <= TickOp::LATEST)
     }
 
     fn last_until(&self, after: i64, until: i64) -> Option<i64> {
+        let (after, until) = (after.max(EARLIEST), until.min(TickOp::LATEST));
+        if after >= until {
+            return None;
+        }
         match self {
             Self::Cron(cron) => cron.last_until(after, until),
             Self::Every(interval) => interval.last_until(after, until),

@@ -1,5 +1,7 @@
 //! The key of a lock, as an attribute gives it: a text with the function's arguments in it, or an expression.
 
+mod template;
+
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::parse::ParseStream;
@@ -21,9 +23,8 @@ impl Key {
     pub(crate) fn parse(input: ParseStream<'_>, kind: &Kind) -> Result<Self> {
         match ungroup(input.parse()?) {
             Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => {
-                let interpolated = text.value().contains(['{', '}']);
-                check(&text, interpolated, kind)?;
-                check_names(&text)?;
+                let refused = |message| Error::new(text.span(), message);
+                let interpolated = template::check(&text.value(), kind.longest_key, kind.plain_key).map_err(refused)?;
                 Ok(if interpolated { Self::Interpolated(text) } else { Self::Text(text) })
             }
             Expr::Lit(other) => {
@@ -44,35 +45,4 @@ impl Key {
             Self::Expr(expr) => quote_spanned!(Span::mixed_site().located_at(expr.span())=> &(#expr)),
         }
     }
-}
-
-/// What is known of a key before anything is put into it.
-fn check(text: &LitStr, interpolated: bool, kind: &Kind) -> Result<()> {
-    let longest = kind.longest_key;
-    let key = text.value();
-    let reason = if key.is_empty() {
-        "an empty key cannot be used".to_owned()
-    } else if let Some(control) = key.chars().find(|c| c.is_control()) {
-        format!("`{}` cannot stand in a key", control.escape_default())
-    } else if !interpolated && key.len() > longest {
-        format!("{} bytes are too many for this key: it can have {longest}", key.len())
-    } else {
-        return Ok(());
-    };
-    Err(Error::new(text.span(), format!("{reason}; write one such as {:?}", kind.plain_key)))
-}
-
-/// `format!` says of these that they are not possible, and proposes what is not possible here.
-fn check_names(text: &LitStr) -> Result<()> {
-    let key = text.value().replace("{{", "");
-    for (_, braces) in key.match_indices('{').map(|(at, _)| key.split_at(at + 1)) {
-        let name = braces.split(['}', ':']).next().unwrap_or_default();
-        if name.contains(['.', '(', '[']) {
-            let message = format!(
-                "`{name}` is more than a name: make the key an expression, such as `key = format!(\"billing:{{}}\", {name})`"
-            );
-            return Err(Error::new(text.span(), message));
-        }
-    }
-    Ok(())
 }

@@ -11,6 +11,7 @@ pub mod cron_chaos;
 #[cfg(all(target_os = "linux", feature = "peers"))]
 pub mod cron_cost;
 pub mod fixture;
+pub mod foreign;
 pub mod future;
 pub mod gate;
 mod many;

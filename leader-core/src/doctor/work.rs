@@ -16,6 +16,8 @@ const MOST: usize = 2048;
 const MORE: &str = "…";
 /// So many bytes of a schedule.
 const LONGEST_SCHEDULE: usize = 100;
+/// So many characters of a name that somebody else wrote are shown, and of a schedule.
+const LONGEST: usize = 200;
 
 /// What a line about a job begins with; and alone, that all jobs are known.
 const JOB: &str = "@";
@@ -52,9 +54,14 @@ pub(crate) fn describe(program: &str, lines: &[String]) -> String {
     text
 }
 
-/// A program's name, as descriptions have it.
-fn shown(program: &str) -> String {
-    program.replace(char::is_control, "?")
+/// What others wrote, in one line; and a program's name, as descriptions have it.
+pub(crate) fn shown(text: &str) -> String {
+    text.replace(char::is_control, "?")
+}
+
+/// The same, and not without an end.
+fn short(text: &str) -> String {
+    shown(text).chars().take(LONGEST).collect()
 }
 
 /// What a leader's description lacks of what an instance does.
@@ -95,7 +102,7 @@ impl<'a> Work<'a> {
         let functions = self.functions.iter().filter(|function| !other.functions.contains(function));
         let others = other.jobs.as_ref();
         let jobs = self.jobs.iter().flatten().filter(|(name, _)| others.is_some_and(|jobs| !jobs.contains_key(*name)));
-        functions.map(ToString::to_string).chain(jobs.map(|(name, _)| format!("job {name}"))).collect()
+        functions.map(|name| short(name)).chain(jobs.map(|(name, _)| format!("job {}", short(name)))).collect()
     }
 }
 
@@ -115,7 +122,7 @@ pub(crate) fn lack(description: &str, program: &str, lines: &[String], led: Opti
     let (missing, more) = (ours.beyond(&theirs), theirs.beyond(&ours));
     let otherwise = ours.jobs.iter().flatten().filter_map(|(job, schedule)| {
         let there = theirs.jobs.as_ref()?.get(job).filter(|there| *there != schedule)?;
-        Some(format!("job {job} at `{there}` instead of `{schedule}`"))
+        Some(format!("job {} at `{}` instead of `{}`", short(job), short(there), short(schedule)))
     });
     let otherwise: Vec<String> = otherwise.collect();
     if missing.is_empty() && otherwise.is_empty() {
@@ -131,7 +138,7 @@ pub(crate) fn lack(description: &str, program: &str, lines: &[String], led: Opti
     if !more.is_empty() {
         parts.push(format!("has {}, which this instance has not", some_of(&more)));
     }
-    let text = format!("of the program `{name}`, which {}", parts.join(", and "));
+    let text = format!("of the program `{}`, which {}", short(name), parts.join(", and "));
     Some(Lack { of_another_program: name != shown(program), text })
 }
 
@@ -254,6 +261,14 @@ mod tests {
         let jobs = lines_of_jobs([("digest", "0 0 3 * * *\nrm"), ("long", &*"x".repeat(500))].into_iter());
         assert_eq!(jobs[..2], ["@".to_owned(), "@digest 0 0 3 * * * rm".to_owned()]);
         assert_eq!(jobs[2].len(), "@long ".len() + LONGEST_SCHEDULE);
+    }
+
+    #[test]
+    fn what_others_wrote_is_shown_in_one_line_that_has_an_end() {
+        let theirs = format!("mail\u{1b}[2J\n{}\n@digest \u{7}{}", "x\u{85}".repeat(5_000), "y".repeat(5_000));
+        let text = lack(&theirs, "billing", &lines(&["m::a", "@", "@digest @daily"]), None).unwrap().text;
+        assert!(text.contains("`mail?[2J`") && text.contains("job digest at `?yy"), "{text}");
+        assert!(!text.contains(char::is_control) && text.len() < 1_000, "{text}");
     }
 
     #[test]

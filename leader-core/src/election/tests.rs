@@ -1,6 +1,7 @@
 //! One test a promise; what interleavings do is for the simulation and the exhaustive model.
 
 mod any_order;
+mod borders;
 mod standing;
 
 use std::time::Duration;

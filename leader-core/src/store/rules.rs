@@ -144,6 +144,13 @@ mod tests {
         Candidate { id: InstanceId::new(id).unwrap(), incarnation: Incarnation::from_u128(incarnation) }
     }
 
+    #[test]
+    fn a_store_without_a_past_begins_with_terms_that_are_later_than_those_of_any_before_it() {
+        let began = wall_clock();
+        // In microseconds: 2⁵⁰ of them were over in 2005.
+        assert!(began > Term::new(1 << 50) && began < Term::new(1 << 53), "{began}");
+    }
+
     fn acquire(floor: u64) -> Op {
         Op::Acquire { floor: Term::new(floor), continues: false, same_id: SameId::Leave }
     }

@@ -4,6 +4,7 @@ mod clock;
 mod conformance;
 mod faulty;
 mod fixed;
+mod foreign;
 mod listener;
 mod locks;
 
@@ -23,6 +24,12 @@ pub mod election {
 #[doc(hidden)]
 pub mod lock {
     pub use super::locks::{AskedNo, Attempt, LockTable, Manner};
+}
+
+/// What reads a configuration, for tests that hand in anything. Not part of the stable API.
+#[doc(hidden)]
+pub mod config {
+    pub use super::foreign::*;
 }
 
 /// The ledger's rules, for comparisons and models. Not part of the stable API.

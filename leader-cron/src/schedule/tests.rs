@@ -174,6 +174,30 @@ fn the_last_tick_of_a_span_is_found_whatever_lies_before() {
 }
 
 #[test]
+fn whatever_second_is_asked_about_ticks_are_those_that_the_ledger_can_tell() {
+    let schedules = [
+        Schedule::parse("0 0 0 1 1 *", Some("Pacific/Kiritimati")).unwrap(),
+        Schedule::parse("* * * * * *", Some("America/New_York")).unwrap(),
+        Schedule::of(&[Timing::<&str>::Every(Duration::from_secs(3600))]).unwrap(),
+    ];
+    for schedule in schedules {
+        let mut instants = vec![i64::MIN, -8_334_601_228_800, -1, 0, TickOp::LATEST - 1, TickOp::LATEST, i64::MAX];
+        // Where the calendar ends.
+        instants.extend([8_210_266_876_798, 8_210_266_876_799, 8_210_266_876_800]);
+        for after in &instants {
+            let next = schedule.next_after(*after);
+            let possible = |tick| tick > *after && tick <= TickOp::LATEST;
+            assert!(next.is_none_or(possible), "{next:?} after {after}");
+            for until in &instants {
+                let last = schedule.last_until(*after, *until);
+                assert!(last.is_none_or(|last| possible(last) && last <= *until), "{last:?} of {after} ..= {until}");
+            }
+        }
+        assert_eq!(schedule.next_after(TickOp::LATEST), None);
+    }
+}
+
+#[test]
 fn an_error_says_what_to_write_instead() {
     let refused = |expression, zone| Schedule::parse(expression, zone).unwrap_err().to_string();
     for expression in ["", "* * *", "99 * * * * *", "@secondly", "0 0 0 * FOO *"] {

@@ -1,6 +1,7 @@
 //! The machine alone, and several of them with a store and a network that loses, delays and repeats.
 
 mod any_order;
+mod asked;
 mod ending;
 mod turns;
 

@@ -78,6 +78,16 @@ pub(super) struct Server {
     pub(super) port: u16,
 }
 
+impl Server {
+    /// The server that another one names, if it is one that can be asked: a port is 0 where a node listens for TLS alone, or the
+    /// other way round, and what no host is called was not meant for us.
+    pub(super) fn named(host: &str, port: u16) -> Option<Self> {
+        let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        let strange = |c: char| c.is_control() || c.is_whitespace() || "[]@/".contains(c);
+        (port > 0 && !host.is_empty() && !host.contains(strange)).then(|| Self { host: host.to_owned(), port })
+    }
+}
+
 impl Access {
     /// The same access, to this server.
     pub(super) fn to(&self, server: Server) -> Address {

@@ -17,4 +17,6 @@ mod slots;
 
 pub(super) use self::map::Map;
 pub(super) use self::nodes::Nodes;
+#[cfg(feature = "testing")]
+pub(super) use self::redirect::Redirect;
 pub(super) use self::slots::Slots;

@@ -4,10 +4,10 @@
 //! files below, without I/O.
 
 mod clock;
-mod leases;
+pub(super) mod leases;
 mod nodes;
 mod permissions;
-mod server;
+pub(super) mod server;
 mod settings;
 #[cfg(test)]
 mod tests;

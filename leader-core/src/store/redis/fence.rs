@@ -7,7 +7,7 @@
 //! They have connections of their own, opened with the first of them: what users write may be large, and slow.
 
 mod marks;
-mod script;
+pub(super) mod script;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -8,7 +8,7 @@
 //! sentinel stays with it, and then both may give the lease: only a primary that takes no writes without its replicas, or one
 //! whose replicas are all waited for, excludes that.
 
-mod answer;
+pub(super) mod answer;
 mod doctor;
 mod finder;
 mod tally;

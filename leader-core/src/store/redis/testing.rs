@@ -1,5 +1,6 @@
 //! The scripts by themselves, and that of leases with a rule left out on purpose, for simulations and models.
 
+mod foreign;
 mod locks;
 
 use std::collections::HashMap;
@@ -12,6 +13,7 @@ use super::ticks::script as ticks;
 use crate::group::GroupName;
 use crate::store::{Answer, Command, JobName, LockAnswer, LockCommand, TickAnswer, TickCommand};
 
+pub use self::foreign::{Named, credentials, described, error, findings, guarded, lack, owners, primary, redirected};
 pub use self::locks::LockFlaw;
 pub use super::connection::Reply;
 

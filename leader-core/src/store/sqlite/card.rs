@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::doctor::describe;
+use crate::doctor::{describe, shown};
 use crate::group::GroupName;
 use crate::identity::{Candidate, InstanceId};
 
@@ -25,9 +25,8 @@ pub(super) struct Card {
 impl Card {
     pub(super) fn new(candidate: &Candidate, program: &str, groups: &BTreeMap<GroupName, Vec<String>>) -> Self {
         let place = format!("process {} on {}", std::process::id(), crate::config::host_name());
-        let place = place.replace(char::is_control, "?");
         let work = groups.iter().map(|(group, lines)| (group.clone(), describe(program, lines))).collect();
-        Self { id: candidate.id.clone(), place, work }
+        Self { id: candidate.id.clone(), place: shown(&place), work }
     }
 
     /// As it stands in the file: who it is, the length of the rest, and that.
@@ -43,7 +42,7 @@ impl Card {
     /// Nothing, if it is none, or is being written.
     pub(super) fn read(text: &str) -> Option<Self> {
         let mut lines = text.splitn(4, '\n');
-        let (id, place) = (InstanceId::new(lines.next()?).ok()?, lines.next()?.to_owned());
+        let (id, place) = (InstanceId::new(lines.next()?).ok()?, shown(lines.next()?));
         let (length, work) = (lines.next()?.parse::<usize>().ok()?, lines.next()?);
         let part = |part: &str| {
             let (group, work) = part.split_once('\n')?;

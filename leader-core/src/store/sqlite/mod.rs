@@ -23,6 +23,7 @@ mod life;
 mod locks;
 mod look;
 mod place;
+mod rights;
 mod row;
 mod schema;
 mod ticks;
@@ -213,7 +214,24 @@ impl LeaseStore for SqliteStore {
             }
             let wall = UNIX_EPOCH.elapsed().unwrap_or_default();
             let moment = Moment { here: Host::this(), boot: BootInstant::now(), wall };
-            Ok(doctor::judge(&examination, &self.0.path, &around, &rows, moment))
+            let mut found = doctor::judge(&examination, &self.0.path, &around, &rows, moment);
+            let path = self.0.path.clone();
+            // Not on the worker: no batch is to wait for it.
+            let looking = tokio::task::spawn_blocking(move || rights::examine(&path));
+            let attempted = || format!("examine {}", self.address());
+            match tokio::time::timeout(left(), looking).await {
+                Ok(Ok(open)) => {
+                    found.extend(open.map_err(|error| StoreError::Unavailable {
+                        attempted: attempted(),
+                        cause: error.to_string(),
+                    })?);
+                    Ok(found)
+                }
+                Ok(Err(_)) => {
+                    Err(StoreError::Unavailable { attempted: attempted(), cause: "the look was given up".to_owned() })
+                }
+                Err(_) => Err(StoreError::TimedOut { attempted: attempted(), after: examination.timeout }),
+            }
         })
     }
 

@@ -2,6 +2,7 @@
 
 mod lost_memory;
 mod runs;
+mod writing;
 
 use super::super::record::Record;
 use super::*;
@@ -27,6 +28,9 @@ struct Desk {
     lost: Option<i64>,
     other_last: Option<i64>,
     history: Vec<HistoryEvent>,
+    /// Of the last decision.
+    slot: Option<Duration>,
+    was_nothing: bool,
 }
 
 impl Desk {
@@ -39,6 +43,8 @@ impl Desk {
             lost: Some(0),
             other_last: None,
             history: Vec::new(),
+            slot: None,
+            was_nothing: true,
         }
     }
 
@@ -75,6 +81,7 @@ impl Desk {
             op,
         };
         let Decision { reply, change } = decide(seen, &command);
+        (self.slot, self.was_nothing) = (change.slot, change.is_nothing());
         self.record = change.record.map_or(self.record.clone(), |record| Ok(Some(record)));
         self.other_last = change.other_last.or(self.other_last);
         self.lost = change.lost.or(self.lost);

@@ -78,6 +78,8 @@ fn what_is_wrong_is_said_and_the_password_is_not() {
         ("redis://[::1]secret", "port of"),
         ("redis://fe80::1", "port of"),
         ("redis://user:secret", "port of"),
+        ("redis://user:not?secret", "port of"),
+        ("redis://user:not/secret", "port of"),
         ("redis://host:", "port of"),
         ("redis://host:0", "port of"),
         ("redis://host:+1", "port of"),
@@ -163,6 +165,8 @@ fn what_is_wrong_with_a_url_of_sentinels_is_said() {
         ("redis-sentinel://a/mymaster?sentinel_password=secret&sentinel_password=secret", "query"),
         ("redis-sentinel://a/mymaster?sentinel_password=secret%f", "query"),
         ("redis-sentinel://a/mymaster?sentinel_password=secr@t", "user or password"),
+        ("redis-sentinel://a/mymaster?sentinel_password=not&secret", "query"),
+        ("redis-sentinel://a/mymaster?sentinel_user=not&secret", "query"),
         ("redis-sentinel://a/mymaster?ca=/secret.pem", "query"),
         ("redis-sentinel://a/mymaster#secret", "end"),
     ] {
@@ -204,6 +208,14 @@ fn a_cluster_is_a_list_of_nodes_without_a_database() {
         let text = refused(url);
         assert!(text.contains(&format!("the {part} of")), "{url}: {text}");
         assert!(text.contains("`redis-cluster://user:password@host:6379,host2:6379`"), "{url}: {text}");
+    }
+}
+
+#[test]
+fn what_is_no_scheme_is_not_shown_as_one() {
+    assert!(refused("http://host").contains("`http`"));
+    for url in [":secret://host", "user:secret://host", "us er:secret://host"] {
+        assert!(refused(url).contains("no scheme"), "{url}");
     }
 }
 

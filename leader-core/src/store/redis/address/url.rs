@@ -7,6 +7,7 @@ use percent_encoding::percent_decode_str;
 
 use super::{Access, Certificate, Cluster, Place, Sentinels, Server};
 use crate::error::StoreUrlError;
+use crate::store::url::is_scheme;
 
 /// The kinds of URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +43,9 @@ impl Place {
             "rediss-sentinel" => (Kind::Sentinels, true),
             "redis-cluster" => (Kind::Cluster, false),
             "rediss-cluster" => (Kind::Cluster, true),
-            _ => return Err(StoreUrlError::UnknownScheme { scheme: scheme.to_owned() }),
+            // Anything else may be a password, if somebody left the scheme out.
+            _ if is_scheme(scheme) => return Err(StoreUrlError::UnknownScheme { scheme: scheme.to_owned() }),
+            _ => return Err(StoreUrlError::NoScheme),
         };
         if tls && !cfg!(feature = "redis-tls") {
             return Err(StoreUrlError::NotBuiltIn {
@@ -53,6 +56,8 @@ impl Place {
         }
         let parts = Parts::of(kind, rest)?;
         let (user, password) = parts.credentials.map_or(Ok((None, None)), |text| kind.who(text))?;
+        // Before the query, of which keys are shown: where the host is missing, a part of the password stands there.
+        let mut servers = kind.servers(parts.servers)?;
         let [ca, certificate, key, sentinel_user, sentinel_password] = kind.query(parts.query)?;
         let files = [(CA, &ca), (CERTIFICATE, &certificate), (KEY, &key)];
         if let Some((name, _)) = files.iter().find(|(_, file)| file.is_some() && !tls) {
@@ -78,21 +83,20 @@ impl Place {
         };
         Ok(match kind {
             Kind::Server => {
-                let server = kind.server(parts.servers)?;
-                Self::Server(access(user, password, kind.database(parts.path)?).to(server))
+                // There is one: no text is split into nothing.
+                Self::Server(access(user, password, kind.database(parts.path)?).to(servers.swap_remove(0)))
             }
             Kind::Sentinels => {
                 let (service, database) = parts.path.split_once('/').unwrap_or((parts.path, ""));
                 let password_of_user = sentinel_user.as_ref().map(|_| String::new());
                 Self::Sentinels(Sentinels {
-                    servers: kind.servers(parts.servers)?,
+                    servers,
                     service: kind.service(service)?,
                     access: access(sentinel_user, sentinel_password.or(password_of_user), 0),
                     watched: access(user, password, kind.database(database)?),
                 })
             }
             Kind::Cluster => {
-                let servers = kind.servers(parts.servers)?;
                 if kind.database(parts.path)? > 0 {
                     return Err(kind.wrong("path", "names another database than `/0`, and a cluster has no other"));
                 }
@@ -167,6 +171,13 @@ impl Kind {
     }
 
     fn servers(self, text: &str) -> Result<Vec<Server>, StoreUrlError> {
+        if self == Self::Server && text.contains(',') {
+            return Err(self.wrong(
+                "host",
+                "is a list, and this scheme means one server: `redis-sentinel://host,host2/service` names sentinels, and \
+                 `redis-cluster://host,host2` nodes of a cluster",
+            ));
+        }
         let mut servers = Vec::new();
         for text in text.split(',') {
             let server = self.server(text)?;
@@ -179,13 +190,6 @@ impl Kind {
     }
 
     fn server(self, text: &str) -> Result<Server, StoreUrlError> {
-        if text.contains(',') {
-            return Err(self.wrong(
-                "host",
-                "is a list, and this scheme means one server: `redis-sentinel://host,host2/service` names sentinels, and \
-                 `redis-cluster://host,host2` nodes of a cluster",
-            ));
-        }
         let (host, port) = match text.strip_prefix('[') {
             Some(text) => {
                 let (host, port) = text.split_once(']').ok_or_else(|| self.wrong("host", "has no closing bracket"))?;
@@ -266,7 +270,10 @@ impl Kind {
         for (key, value) in pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))) {
             let place = known.iter().position(|known| *known == key);
             let Some(place) = place.filter(|place| *place < 3 || self == Self::Sentinels) else {
-                let shown = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
+                // What follows a password may be more of it: an `&` that was not encoded.
+                let shown = !key.is_empty()
+                    && values[3..].iter().all(Option::is_none)
+                    && key.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
                 let key = if shown { format!("has the key `{key}`") } else { "has a key".to_owned() };
                 return Err(self.wrong("query", format!("{key}, which means nothing; there is {}", self.keys())));
             };

@@ -2,6 +2,7 @@
 
 use super::super::address::Address;
 use super::super::connection::Failure;
+use crate::doctor::shown;
 
 /// The connection was ended by us, or its task has died.
 pub(in super::super) fn ended(address: &Address) -> Failure {
@@ -19,10 +20,11 @@ pub(in super::super) fn closed(address: &Address) -> Failure {
     Failure::Unreachable(format!("{} closed the connection", address.server))
 }
 
-/// What the server said, but not what it was told: a server that does not know a command repeats its arguments, and those of
-/// a login are user and password.
+/// What the server said, in one line, but not what it was told: a server that does not know a command repeats its arguments,
+/// and those of a login are user and password.
 pub(in super::super) fn of_server(text: &str) -> Failure {
-    Failure::Server(text.split(", with args beginning with").next().unwrap_or_default().to_owned())
+    let said = text.split(", with args beginning with").next().unwrap_or_default();
+    Failure::Server(shown(said))
 }
 
 /// Refusals of a PING that do not mean that nobody may come in.
@@ -128,5 +130,20 @@ pub(in super::super) fn no_redis(address: &Address) -> Failure {
     Failure::Impossible {
         cause: format!("{server} does not speak the protocol of Redis"),
         advice: "see that host and port are those of a Redis server".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_says_is_one_line_without_what_it_was_told() {
+        for (text, said) in [
+            ("ERR unknown command 'AUTH', with args beginning with: 'secret'", "ERR unknown command 'AUTH'"),
+            ("ERR \u{1b}[2J\r\n2026 a line", "ERR ?[2J??2026 a line"),
+        ] {
+            assert_eq!(of_server(text), Failure::Server(said.to_owned()));
+        }
     }
 }

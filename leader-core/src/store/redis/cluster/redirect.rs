@@ -5,7 +5,7 @@ use super::super::connection::Failure;
 
 /// Whom to ask instead.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Redirect {
+pub(in super::super) enum Redirect {
     /// Another node has the slot.
     Moved(Server),
     /// The slot is about to move there, and the key has done so, or never was here: ask there, this once.
@@ -14,19 +14,19 @@ pub(super) enum Redirect {
 
 impl Redirect {
     /// Whom the node `by` names in place of an answer, if it does.
-    pub(super) fn of(failure: &Failure, by: &Server) -> Option<Self> {
+    pub(in super::super) fn of(failure: &Failure, by: &Server) -> Option<Self> {
         let Failure::Server(error) = failure else { return None };
         let mut words = error.split(' ');
         let (code, _slot, node) = (words.next()?, words.next()?.parse::<u16>().ok()?, words.next()?);
         let (host, port) = node.rsplit_once(':')?;
         let host = match host {
             // The node does not know by which name it is reached itself: the others are where it is.
-            "" => by.host.clone(),
+            "" => &by.host,
             // Nor does it know the name of that one.
             "?" => return None,
-            host => host.trim_start_matches('[').trim_end_matches(']').to_owned(),
+            host => host,
         };
-        let server = Server { host, port: port.parse().ok()? };
+        let server = Server::named(host, port.parse().ok()?)?;
         match code {
             "MOVED" => Some(Self::Moved(server)),
             "ASK" => Some(Self::Ask(server)),
@@ -69,6 +69,9 @@ mod tests {
             "MOVED 3999 ?:6381",
             "MOVED 3999 127.0.0.1",
             "MOVED 3999 127.0.0.1:0x1",
+            "MOVED 3999 127.0.0.1:0",
+            "MOVED 3999 []:6381",
+            "MOVED 3999 a\r\nb:6381",
             "MOVED",
             "CLUSTERDOWN Hash slot not served",
             "TRYAGAIN Multiple keys request during rehashing of slot",

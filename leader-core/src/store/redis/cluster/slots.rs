@@ -22,7 +22,7 @@ impl Slots {
 
     /// Reads what `CLUSTER SLOTS` answers: begin and end of each range, its primary, its replicas. `asked`: who has answered.
     /// Nothing, if it is no such answer.
-    pub(super) fn read(reply: &Reply, asked: &Server) -> Option<Self> {
+    pub(in super::super) fn read(reply: &Reply, asked: &Server) -> Option<Self> {
         let Reply::List(ranges) = reply else { return None };
         let mut slots = Self::none();
         for range in ranges {
@@ -68,7 +68,7 @@ impl Slots {
     }
 
     /// This node has slots.
-    pub(super) fn has_slots(&self, server: &Server) -> bool {
+    pub(in super::super) fn has_slots(&self, server: &Server) -> bool {
         let place = self.primaries.iter().position(|known| known == server);
         place.is_some_and(|place| self.owners.iter().flatten().any(|owner| usize::from(*owner) == place))
     }
@@ -84,7 +84,7 @@ impl Slots {
     }
 
     /// All nodes, the primaries first.
-    pub(super) fn nodes(&self) -> impl Iterator<Item = &Server> {
+    pub(in super::super) fn nodes(&self) -> impl Iterator<Item = &Server> {
         self.primaries.iter().chain(&self.replicas)
     }
 
@@ -104,14 +104,14 @@ fn node(reply: &Reply, asked: &Server) -> Option<Option<Server>> {
     let [host, port, ..] = &fields[..] else { return None };
     let host = match host {
         // It is where the others are that the one who answers does not know by a name either.
-        Reply::Nil => asked.host.clone(),
+        Reply::Nil => &asked.host,
         host => match text(host)? {
-            "" => asked.host.clone(),
+            "" => &asked.host,
             "?" => return Some(None),
-            host => host.to_owned(),
+            host => host,
         },
     };
-    Some(Some(Server { host, port: integer(port).and_then(|port| u16::try_from(port).ok())? }))
+    Some(Server::named(host, integer(port).and_then(|port| u16::try_from(port).ok())?))
 }
 
 #[cfg(test)]
@@ -163,6 +163,13 @@ mod tests {
         }
         let slots = read(vec![range(0, 1, vec![at("?", 7003), at("b", 7004)])]).unwrap();
         assert_eq!((slots.owner(0), slots.nodes().count(), slots.is_empty()), (None, 1, true));
+    }
+
+    #[test]
+    fn a_node_without_a_port_for_us_cannot_be_asked_and_takes_no_other_with_it() {
+        let slots =
+            read(vec![range(0, 1, vec![at("a", 0)]), range(2, 3, vec![at("b", 7004), at("c d", 7005)])]).unwrap();
+        assert_eq!((slots.owner(0), slots.owner(2), slots.nodes().count()), (None, Some(&server("b", 7004)), 1));
     }
 
     #[test]

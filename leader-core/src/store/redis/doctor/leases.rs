@@ -13,7 +13,7 @@ use crate::store::Examination;
 pub(super) const SCRIPT: &str = include_str!("leases.lua");
 
 /// What was found, of all groups.
-pub(super) struct Survey<'a> {
+pub(in super::super) struct Survey<'a> {
     examination: &'a Examination,
     keys: &'a Keys,
     shortest_quarantine: Duration,
@@ -57,7 +57,7 @@ struct Recorded<'a> {
 }
 
 impl<'a> Survey<'a> {
-    pub(super) fn new(
+    pub(in super::super) fn new(
         examination: &'a Examination,
         keys: &'a Keys,
         shortest_quarantine: Duration,
@@ -80,7 +80,7 @@ impl<'a> Survey<'a> {
     }
 
     /// Takes the script's answer about these groups.
-    pub(super) fn take(&mut self, groups: &[&GroupName], reply: Reply) {
+    pub(in super::super) fn take(&mut self, groups: &[&GroupName], reply: Reply) {
         let Reply::List(answers) = reply else { return };
         for (group, answer) in groups.iter().zip(answers) {
             let Reply::List(answer) = answer else { continue };
@@ -149,14 +149,14 @@ impl<'a> Survey<'a> {
         if kind == "error" && denied(error).is_some() {
             // The permissions are looked at by themselves.
         } else if kind == "error" {
-            self.unread.add(group, format!("`{key}` ({error})"));
+            self.unread.add(group, format!("`{key}` ({})", doctor::shown(error)));
         } else {
-            self.mistyped.add(group, key.to_owned(), format!("`{key}` (of the type {kind})"));
+            self.mistyped.add(group, key.to_owned(), format!("`{key}` (of the type {})", doctor::shown(kind)));
         }
     }
 
     /// At most one finding of each kind.
-    pub(super) fn judge(&self) -> Vec<Finding> {
+    pub(in super::super) fn judge(&self) -> Vec<Finding> {
         let mistyped = self.mistyped.judge(|texts, keys| {
             Finding::error(
                 format!("keys hold something else than they should: {texts}"),
@@ -275,6 +275,10 @@ mod tests {
             assert!(finding.severity == severity && finding.code == code && finding.what.contains(&text), "{finding}");
             assert!(finding.group.is_some());
         }
+        // Whatever is written there is shown in one line.
+        let found = judged("ma\u{1b}[2J\ril\njobs::theirs\u{7}");
+        let text = &found[0].what;
+        assert!(text.contains("the program `ma?[2J?il`, which") && text.contains("has jobs::theirs?"), "{text}");
     }
 
     #[test]
@@ -316,6 +320,8 @@ mod tests {
     fn what_cannot_be_read_is_said_to_be_unchecked() {
         let found = judged(vec![answer("error", "ERR no", -2, "ours", "")]);
         assert!(found[0].what.contains("keys could not be checked (`leader:g0` (ERR no))"), "{found:?}");
+        let found = judged(vec![answer("error", "ERR \u{1b}[2J", -2, "ours", "")]);
+        assert!(found[0].what.contains("(ERR ?[2J)"), "{found:?}");
         assert_eq!(
             judged(vec![answer("error", "ERR ACL failure in script: No permissions to access a key", -2, "ours", "")]),
             []

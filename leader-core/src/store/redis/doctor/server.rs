@@ -1,8 +1,7 @@
 //! What a server is, is set to, and is short of.
 
 use super::super::failure::code;
-
-use crate::doctor::Finding;
+use crate::doctor::{Finding, shown};
 
 /// The oldest version that is supported.
 const OLDEST: (u32, u32) = (6, 2);
@@ -11,14 +10,14 @@ const OLDEST: (u32, u32) = (6, 2);
 const NEARLY_FULL: u64 = 90;
 
 /// What `INFO` answers.
-pub(super) struct Info<'a> {
+pub(in super::super) struct Info<'a> {
     text: &'a str,
     /// It is asked as a node of a cluster.
     as_node: bool,
 }
 
 impl<'a> Info<'a> {
-    pub(super) fn new(text: &'a str) -> Self {
+    pub(in super::super) fn new(text: &'a str) -> Self {
         Self { text, as_node: false }
     }
 
@@ -73,7 +72,7 @@ impl<'a> Info<'a> {
 
 /// `info`: nothing if it is not permitted. `refusal`: what the server says to who would set a key.
 /// `replicas`: so many have to confirm.
-pub(super) fn judge(info: Option<&Info<'_>>, refusal: Option<&str>, replicas: u8) -> Vec<Finding> {
+pub(in super::super) fn judge(info: Option<&Info<'_>>, refusal: Option<&str>, replicas: u8) -> Vec<Finding> {
     let refused = refusal.and_then(|error| refused(error, info));
     let Some(info) = info else { return refused.into_iter().collect() };
     let of_the_server = [too_old(info), nameless(info), of_a_cluster(info), loading(info), replica(info)];
@@ -131,7 +130,7 @@ fn loading(info: &Info<'_>) -> Option<Finding> {
 
 fn replica(info: &Info<'_>) -> Option<Finding> {
     (info.get("role") == Some("slave")).then(|| {
-        let (host, port) = (info.get("master_host").unwrap_or("?"), info.get("master_port").unwrap_or("?"));
+        let [host, port] = ["master_host", "master_port"].map(|name| shown(info.get(name).unwrap_or("?")));
         Finding::error(
             format!("the server is a replica, of {host}:{port}"),
             "it takes no leases; or if it is set to take them, it forgets them when it follows its primary again",
@@ -175,7 +174,7 @@ fn refused(error: &str, info: Option<&Info<'_>>) -> Option<Finding> {
 
 fn evicting(info: &Info<'_>) -> Option<Finding> {
     let policy = info.is_evicting()?;
-    let what = format!("the server's maxmemory-policy is {policy}");
+    let what = format!("the server's maxmemory-policy is {}", shown(policy));
     let advice =
         "CONFIG SET maxmemory-policy noeviction, and the same in its configuration file; or use a server of its own";
     Some(if info.number("maxmemory") > 0 {
@@ -426,6 +425,13 @@ mod tests {
             let found = of(&[("redis_version:7.0.15", &format!("redis_version:{version}"))], None);
             assert_eq!(found.is_empty(), supported, "{version}: {found:?}");
         }
+    }
+
+    #[test]
+    fn what_the_server_says_of_itself_is_shown_in_one_line() {
+        let replica = ("role:master", "role:slave\r\nmaster_host:a\u{1b}[2J\r\nmaster_port:6\u{7}");
+        assert!(one(&[replica], None).1.contains("of a?[2J:6?"));
+        assert!(one(&[("noeviction", "a\u{1b}[2Jlru")], None).1.contains("is a?[2Jlru"));
     }
 
     #[test]

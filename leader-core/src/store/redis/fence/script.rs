@@ -77,7 +77,7 @@ pub(super) fn arguments(write: &GuardedWrite, keys: &Keys, lock_keys: &LockKeys)
 }
 
 /// The answer of a call; or what went wrong in the body.
-pub(super) fn answer(reply: Reply) -> Result<GuardedAnswer, String> {
+pub(in super::super) fn answer(reply: Reply) -> Result<GuardedAnswer, String> {
     known(reply).unwrap_or_else(|| Err(STRANGE.to_owned()))
 }
 

@@ -6,7 +6,7 @@ use super::super::failure::code;
 
 /// What one sentinel has told.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Told {
+pub(in super::super) enum Told {
     /// Where the primary is, and by which election.
     Primary(Found),
     /// It watches no service of this name.
@@ -19,10 +19,10 @@ pub(super) enum Told {
 
 /// A primary, as it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Found {
-    pub(super) server: Server,
+pub(in super::super) struct Found {
+    pub(in super::super) server: Server,
     /// Of the election that made it the primary: later ones have larger numbers. 0 if that was not told.
-    pub(super) epoch: u64,
+    pub(in super::super) epoch: u64,
 }
 
 /// Asks for the address that clients are to use: during a failover that is the new one as soon as it takes writes.
@@ -36,7 +36,7 @@ pub(super) fn what_of(service: &str) -> Request {
 }
 
 /// What the answers to both mean.
-pub(super) fn read(from: &Server, place: Result<Reply, Failure>, rest: Result<Reply, Failure>) -> Told {
+pub(in super::super) fn read(from: &Server, place: Result<Reply, Failure>, rest: Result<Reply, Failure>) -> Told {
     let parts = match place {
         Ok(Reply::List(parts)) => parts,
         Ok(Reply::Nil) => return Told::Unknown,
@@ -73,9 +73,7 @@ pub(super) fn failed(from: &Server, failure: Failure) -> Told {
 
 fn server(parts: &[Reply]) -> Option<Server> {
     match parts {
-        [Reply::Text(host), Reply::Text(port)] if !host.is_empty() => {
-            Some(Server { host: host.clone(), port: port.parse().ok().filter(|port| *port > 0)? })
-        }
+        [Reply::Text(host), Reply::Text(port)] => Server::named(host, port.parse().ok()?),
         _ => None,
     }
 }
@@ -148,7 +146,14 @@ mod tests {
     fn what_is_no_address_is_none() {
         let rest = || list(&["config-epoch", "17"]);
         assert_eq!(read(&from(), Ok(Reply::Nil), says("ERR No such master with that name")), Told::Unknown);
-        for place in [list(&["a"]), list(&["", "6379"]), list(&["a", "0"]), list(&["a", "x"]), Ok(text("a"))] {
+        for place in [
+            list(&["a"]),
+            list(&["", "6379"]),
+            list(&["a b", "6379"]),
+            list(&["a", "0"]),
+            list(&["a", "x"]),
+            Ok(text("a")),
+        ] {
             assert!(matches!(read(&from(), place.clone(), rest()), Told::Nothing(_)), "{place:?}");
         }
         // It ended between the two answers: the number would be missing.

@@ -1,0 +1,78 @@
+//! Who else may write where the database stands: whoever may is trusted like an instance, and that is seldom meant of everybody.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use crate::doctor::Finding;
+
+/// What everybody on the host may write to: the file, its folder, or the folder of locks.
+pub(super) fn examine(path: &Path) -> io::Result<Vec<Finding>> {
+    let path = fs::canonicalize(path)?;
+    let mut locks = path.clone().into_os_string();
+    locks.push("-locks");
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let mut open = Vec::new();
+    for place in [&*path, folder, Path::new(&locks)] {
+        let everybody = match fs::metadata(place) {
+            Ok(metadata) => metadata.permissions().mode() & 0o002 != 0,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+            Err(error) => return Err(error),
+        };
+        if everybody {
+            open.push(place.display().to_string());
+        }
+    }
+    let finding = || {
+        Finding::warning(
+            format!("everybody on this host may write to {}", open.join(" and ")),
+            "whoever can do that can lead, end leases, or put another file in the place of the store",
+            "keep the store in a folder of its own that only its users may write to (mode 0700, or 0770 for a group)",
+        )
+        .coded("open-to-all")
+    };
+    Ok(if open.is_empty() { Vec::new() } else { vec![finding()] })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    use super::super::SqliteStore;
+    use super::*;
+    use crate::identity::{Candidate, Incarnation, InstanceId};
+    use crate::store::{Examination, LeaseStore};
+
+    async fn found(path: &Path) -> Vec<Finding> {
+        let examination = Examination {
+            candidate: Candidate { id: InstanceId::new("me").unwrap(), incarnation: Incarnation::from_u128(1) },
+            groups: BTreeMap::new(),
+            program: "billing".to_owned(),
+            ttl: Duration::from_secs(10),
+            timeout: Duration::from_secs(60),
+        };
+        let found = SqliteStore::new(path).examine(examination).await.unwrap();
+        // The tests may run in a container, which is found, too.
+        found.into_iter().filter(|finding| finding.code == "open-to-all").collect()
+    }
+
+    #[tokio::test]
+    async fn what_everybody_may_write_to_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, locks) = (folder.path().join("db"), folder.path().join("db-locks"));
+        fs::write(&path, b"").unwrap();
+        fs::create_dir(&locks).unwrap();
+        let allow = |place: &Path, mode| fs::set_permissions(place, fs::Permissions::from_mode(mode)).unwrap();
+        let places = [(&*path, 0o666, 0o640), (folder.path(), 0o1777, 0o770), (&*locks, 0o777, 0o755)];
+        places.iter().for_each(|(place, _, tight)| allow(place, *tight));
+        assert_eq!(found(&path).await, []);
+        for (place, mode, tight) in places {
+            allow(place, mode);
+            let [finding] = &found(&path).await[..] else { panic!("{}", place.display()) };
+            assert!(finding.what.ends_with(&format!("may write to {}", place.display())), "{finding}");
+            allow(place, tight);
+        }
+    }
+}
