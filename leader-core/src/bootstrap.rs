@@ -16,6 +16,7 @@ use crate::elector::{Elector, Handle};
 use crate::error::StartError;
 use crate::group::{GroupName, declared_groups};
 use crate::identity::{Candidate, Incarnation};
+use crate::jobs::Jobs;
 use crate::ledger::Ledger;
 use crate::lock::mail::Desk;
 use crate::shared::{Phase, Progress, Shared};
@@ -205,7 +206,7 @@ pub(crate) fn prepare(config: &Config, process_wide: bool) -> Result<(Elector, d
         dropped_reports: reporter.dropped(),
         findings: Mutex::default(),
         strangers: Mutex::new(BTreeSet::new()),
-        jobs: Mutex::new(BTreeSet::new()),
+        jobs: Jobs::default(),
         by_hand: Mutex::default(),
     });
     let (control, receiver) = mpsc::unbounded_channel();

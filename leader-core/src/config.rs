@@ -429,12 +429,12 @@ impl Config {
 }
 
 #[cfg(unix)]
-fn host_name() -> String {
+pub(crate) fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 #[cfg(not(unix))]
-fn host_name() -> String {
+pub(crate) fn host_name() -> String {
     std::env::var("COMPUTERNAME").unwrap_or_else(|_| "instance".to_owned())
 }
 

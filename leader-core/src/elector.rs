@@ -199,10 +199,11 @@ impl Elector {
     /// Examines the store: what is unsafe or broken about it, about the records of this elector's groups, and about using
     /// it in this place. Errors come first. What could not be checked, a store that is away for example, is a finding, too.
     ///
-    /// The same is done once by itself, after the first contact with the store; [`bootstrap`](crate::bootstrap()) does not
-    /// wait for it. Each finding is logged when it is new, and stands in [`Status::problems`] until another examination no
-    /// longer finds it. Leases are renewed meanwhile. It takes at most ten times the
-    /// [operation time-out](Config::operation_timeout), or 5 s if that is more.
+    /// The same is done by itself: after the first contact with the store, when the store is back, when another instance leads,
+    /// when the jobs of this one have changed, now and then while there is something to find, and else about once an hour;
+    /// [`bootstrap`](crate::bootstrap()) does not wait for it. Each finding is logged when it is new, and stands in
+    /// [`Status::problems`] until another examination no longer finds it. Leases are renewed meanwhile. It takes at most ten
+    /// times the [operation time-out](Config::operation_timeout), or 5 s if that is more.
     ///
     /// # Errors
     /// [`DoctorError::Stopped`]: the elector has ended.
@@ -218,8 +219,10 @@ impl Elector {
     /// let elector = Elector::start(Config::new("memory:")).await?;
     /// for finding in elector.doctor().await? {
     ///     let mark = if finding.severity == Severity::Error { "error" } else { "warning" };
-    ///     println!("{mark}: {} ({}). What to do: {}", finding.what, finding.why, finding.advice);
+    ///     println!("{mark} {}: {} ({}). What to do: {}", finding.code, finding.what, finding.why, finding.advice);
     /// }
+    /// // A test of a deployment may insist on what it depends on.
+    /// assert!(elector.doctor().await?.iter().all(|finding| finding.code != "evicting"));
     /// # Ok(())
     /// # }
     /// ```

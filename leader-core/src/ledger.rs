@@ -12,7 +12,8 @@ use crate::entry::Entry;
 use crate::error::StoreError;
 use crate::gate::OnLoss;
 use crate::identity::Candidate;
-use crate::shared::{ByHand, JobClaim, Phase};
+use crate::jobs::{JobClaim, NamedJob};
+use crate::shared::{ByHand, Phase};
 use crate::store::{TickAnswers, TickCommand};
 use crate::work::What;
 
@@ -97,13 +98,9 @@ impl Elector {
     }
 
     /// Keeps these names for one scheduler. The error names those that another one has.
-    pub fn __claim_jobs(&self, names: Vec<Arc<str>>) -> Result<JobClaim, Vec<Arc<str>>> {
-        let mut jobs = self.shared().jobs.lock().unwrap_or_else(PoisonError::into_inner);
-        let taken: Vec<_> = names.iter().filter(|name| jobs.contains(*name)).cloned().collect();
-        if !taken.is_empty() {
-            return Err(taken);
-        }
-        jobs.extend(names.iter().cloned());
+    pub fn __claim_jobs(&self, jobs: &[NamedJob]) -> Result<JobClaim, Vec<Arc<str>>> {
+        self.shared().jobs.take(jobs)?;
+        let names = jobs.iter().map(|(name, _)| Arc::clone(name)).collect();
         Ok(JobClaim::new(Arc::clone(&self.0.shared), names))
     }
 

@@ -91,6 +91,7 @@ pub mod fence;
 mod gate;
 mod group;
 mod identity;
+mod jobs;
 mod lease;
 mod ledger;
 mod lock;
@@ -142,11 +143,12 @@ pub mod __private {
     pub use crate::gate::{CallSite, OnLoss, Skipped};
     pub use crate::group::{GroupRegistration, Site};
     pub use crate::identity::random;
+    pub use crate::jobs::{JobClaim, NamedJob};
     #[cfg(feature = "macros")]
     pub use crate::lock::attribute::{
         CarriesLockError, CarriesLoss, Completes, Holding, HoldingOnce, LockCall, Loss, OnceCall, key, log_skip,
         run_once, with_lock,
     };
-    pub use crate::shared::{ByHand, JobClaim};
+    pub use crate::shared::ByHand;
     pub use inventory;
 }

@@ -15,6 +15,7 @@ use crate::doctor::Finding;
 use crate::error::{DrainError, StoreError, UnknownGroup};
 use crate::group::GroupName;
 use crate::identity::Candidate;
+use crate::jobs::Jobs;
 use crate::ledger::Ledger;
 use crate::lock::mail::Desk;
 use crate::store::LeaseStore;
@@ -48,45 +49,9 @@ pub(crate) struct Shared {
     /// Unknown groups that were asked for, each warned about once.
     pub(crate) strangers: Mutex<BTreeSet<String>>,
     /// Jobs that are scheduled on this elector: none may be twice.
-    pub(crate) jobs: Mutex<BTreeSet<Arc<str>>>,
+    pub(crate) jobs: Jobs,
     /// Jobs of which a run by hand is on, that excludes others, and whose it is.
     pub(crate) by_hand: Mutex<BTreeMap<Arc<str>, u128>>,
-}
-
-/// Names of jobs that are scheduled on an elector, for as long as this lives.
-#[doc(hidden)]
-#[derive(Debug)]
-pub struct JobClaim {
-    elector: Arc<Shared>,
-    names: Vec<Arc<str>>,
-}
-
-impl JobClaim {
-    pub(crate) fn new(elector: Arc<Shared>, names: Vec<Arc<str>>) -> Self {
-        Self { elector, names }
-    }
-
-    /// All names were given up.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.names.is_empty()
-    }
-
-    /// Gives one of the names up.
-    pub fn release(&mut self, name: &str) {
-        if let Some(place) = self.names.iter().position(|known| **known == *name) {
-            self.names.swap_remove(place);
-            let mut jobs = self.elector.jobs.lock().unwrap_or_else(PoisonError::into_inner);
-            jobs.retain(|job| **job != *name);
-        }
-    }
-}
-
-impl Drop for JobClaim {
-    fn drop(&mut self) {
-        let mut jobs = self.elector.jobs.lock().unwrap_or_else(PoisonError::into_inner);
-        jobs.retain(|job| !self.names.contains(job));
-    }
 }
 
 /// A run by hand of a job is on, or about to be: nobody on this elector begins another one of the job, for as long as this

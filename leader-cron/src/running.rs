@@ -13,7 +13,7 @@ use crate::error::{CronError, LedgerError, StillRunning};
 use crate::job::Job;
 use crate::live_job::LiveJob;
 use crate::orders::Order;
-use crate::scheduler::live;
+use crate::scheduler::{live, named};
 use crate::status::JobStatus;
 use crate::tick::{instant, unix_seconds};
 
@@ -53,8 +53,8 @@ impl Running {
         let mut schedules = check(&jobs, elector, &self.engine.data, now, &self.engine.jobs(), Vec::new())?;
         let mut claims = self.claims();
         let claims = claims.as_mut().ok_or(CronError::ElectorEnded)?;
-        let names = vec![Arc::from(jobs[0].name.as_str())];
-        claims.push(elector.__claim_jobs(names).map_err(|taken| already_scheduled(&jobs, &taken))?);
+        let named = named(&jobs[0], &schedules[0]);
+        claims.push(elector.__claim_jobs(&[named]).map_err(|taken| already_scheduled(&jobs, &taken))?);
         // One of each job.
         let ([job], schedule) = (jobs, schedules.swap_remove(0));
         let job = self.engine.insert(|id| live(id, job, schedule));

@@ -4,6 +4,7 @@ use std::any::type_name;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
+use leader_core::__private::NamedJob;
 use leader_core::store::JobName;
 use leader_core::{Elector, GroupName, NotReady};
 
@@ -97,8 +98,8 @@ impl Scheduler {
         let start = SystemTime::now();
         let now = unix_seconds(start);
         let schedules = check(&jobs, &elector, &data, now, &[], problems)?;
-        let names = jobs.iter().map(|job| Arc::from(job.name.as_str())).collect();
-        let claim = elector.__claim_jobs(names).map_err(|taken| already_scheduled(&jobs, &taken))?;
+        let named: Vec<_> = jobs.iter().zip(&schedules).map(|(job, schedule)| named(job, schedule)).collect();
+        let claim = elector.__claim_jobs(&named).map_err(|taken| already_scheduled(&jobs, &taken))?;
 
         let jobs = jobs.into_iter().zip(schedules).enumerate();
         let jobs: Vec<_> = jobs.map(|(id, (job, schedule))| Arc::new(live(id, job, schedule))).collect();
@@ -111,6 +112,12 @@ impl Scheduler {
         drop(runtime.spawn(waker::wake(Arc::clone(&engine), orders, start, SystemTime::now)));
         Ok(Running::new(engine, claim))
     }
+}
+
+/// A job, as other instances are told of it: with its group, if it has one, and its schedule.
+pub(crate) fn named(job: &Job, schedule: &Schedule) -> NamedJob {
+    let group = job.membership.group().and_then(|group| GroupName::new(group).ok());
+    (Arc::from(job.name.as_str()), group.map(|group| (group, schedule.text())))
 }
 
 /// A job that was checked.

@@ -34,6 +34,8 @@ pub(super) enum Call {
     Inspect(oneshot::Sender<Result<Option<InstanceId>, InspectError>>),
     /// What it finds comes by a way of its own.
     Examine(oneshot::Receiver<Vec<Finding>>),
+    /// If it fails, other instances know less of this one.
+    Describe,
 }
 
 pub(super) type Done = Result<Answers, StoreError>;
@@ -41,6 +43,7 @@ pub(super) type Done = Result<Answers, StoreError>;
 impl Driver {
     pub(super) fn connect(&mut self) {
         self.connection = Connection::Connecting;
+        self.described = self.shared.jobs.changes();
         let store = self.shared.store.clone();
         let session = Session {
             candidate: self.shared.candidate.clone(),
@@ -91,12 +94,28 @@ impl Driver {
         self.call(Call::Inspect(reply), "inspect", timeout, async move { store.execute(batch).await });
     }
 
-    /// The groups, each with the functions of this program that it gates.
+    /// Tells the store what this instance does, if that has changed since it was told.
+    pub(super) fn describe_if_changed(&mut self, now: BootInstant) {
+        let changes = self.shared.jobs.changes();
+        if std::mem::replace(&mut self.described, changes) == changes {
+            return;
+        }
+        // Others may do something else.
+        self.examine_again(now);
+        let (store, incarnation) = (self.shared.store.clone(), self.shared.candidate.incarnation);
+        let (groups, patience) = (self.gated(), self.shared.timing.operation_timeout);
+        self.call(Call::Describe, "describe", patience, async move {
+            store.describe(incarnation, groups).await.map(|()| Vec::new())
+        });
+    }
+
+    /// The groups, each with the functions of this program that it gates, and with its jobs.
     pub(super) fn gated(&self) -> BTreeMap<GroupName, Vec<String>> {
         let mut declared = declared_groups();
         let mut functions = |group: &GroupName| {
             let sites = declared.remove(group.as_str()).unwrap_or_default();
-            sites.iter().map(|site| format!("{}::{}", site.module, site.function)).collect()
+            let functions = sites.iter().map(|site| format!("{}::{}", site.module, site.function));
+            functions.chain(self.shared.jobs.lines(group)).collect()
         };
         self.shared.cells.keys().map(|group| (group.clone(), functions(group))).collect()
     }
@@ -142,7 +161,7 @@ impl Driver {
             }
             // Sent before the call is done.
             Some(Call::Examine(mut found)) => self.examined(now, done.map(|_| found.try_recv().unwrap_or_default())),
-            None => {}
+            Some(Call::Describe) | None => {}
         }
     }
 

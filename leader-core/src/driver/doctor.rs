@@ -21,6 +21,8 @@ const LEAST_PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_secs(10);
 /// While nothing changes the pause doubles, so often at most: to about ten minutes.
 const DOUBLINGS: u32 = 6;
+/// And while nothing is found, it is looked so often all the same: clocks drift apart, somebody changes a setting.
+const SELDOM: Duration = Duration::from_secs(3600);
 
 type Reply = oneshot::Sender<Vec<Finding>>;
 
@@ -66,10 +68,14 @@ impl Driver {
     }
 
     fn examine_after_a_pause(&mut self, now: BootInstant) {
-        let pause = PAUSE.saturating_mul(1 << self.examining.unchanged.min(DOUBLINGS));
+        self.examine_after(PAUSE.saturating_mul(1 << self.examining.unchanged.min(DOUBLINGS)), PAUSE, now);
+    }
+
+    /// After this pause since the last one began, and part of the other one.
+    fn examine_after(&mut self, pause: Duration, spread: Duration, now: BootInstant) {
         let earliest = self.examining.last.saturating_add(pause).max(now);
-        // Not all instances of a fleet at once, which see the same change.
-        let at = earliest.saturating_add(PAUSE.mul_f64(fastrand::f64() / 2.0));
+        // Not all instances of a fleet at once, which see the same change, or were started together.
+        let at = earliest.saturating_add(spread.mul_f64(fastrand::f64() / 2.0));
         self.examining.due = Some(self.examining.due.map_or(at, |due| due.min(at)));
     }
 
@@ -115,7 +121,9 @@ impl Driver {
         let mut standing = found.clone();
         match examined {
             Ok(store) => {
-                let unchanged = store == self.examining.found;
+                let before = &self.examining.found;
+                let unchanged =
+                    store.len() == before.len() && store.iter().zip(before).all(|(now, before)| now.is_same(before));
                 self.examining.unchanged = if unchanged { self.examining.unchanged + 1 } else { 0 };
                 self.examining.found.clone_from(&store);
                 found.extend(store.iter().cloned());
@@ -132,7 +140,9 @@ impl Driver {
                 }
             }
         }
-        if !self.examining.found.is_empty() {
+        if self.examining.found.is_empty() {
+            self.examine_after(SELDOM, SELDOM, now);
+        } else {
             // Until it is gone.
             self.examine_after_a_pause(now);
         }
@@ -151,7 +161,7 @@ impl Driver {
     fn let_stand(&mut self, findings: Vec<Finding>) {
         let findings = in_order(findings);
         let before = std::mem::replace(&mut *self.shared.findings(), findings.clone());
-        for news in findings.into_iter().filter(|finding| !before.contains(finding)) {
+        for news in findings.into_iter().filter(|finding| !before.iter().any(|known| finding.is_same(known))) {
             self.reporter.send(Report::Found(news));
         }
     }

@@ -205,7 +205,7 @@ impl Locks {
     pub(super) fn announced(&mut self, announcement: &Announcement) {
         let now = self.now();
         match announcement {
-            Announcement::Released(_) => {}
+            Announcement::Released(_) | Announcement::Examine => {}
             Announcement::LockFree { nonce } => self.handle(*nonce, now, Event::Announced),
             Announcement::Gap => {
                 // Something may have been missed; and the store is there again for what it has failed at.

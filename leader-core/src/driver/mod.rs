@@ -55,6 +55,8 @@ pub(crate) struct Driver {
     connection: Connection,
     failed_connects: u32,
     examining: Examining,
+    /// Up to which change of the jobs the store was told.
+    described: u64,
     start_deadline: Option<BootInstant>,
     /// The end of a start that has to wait for the store's quarantine.
     patient_start_deadline: BootInstant,
@@ -155,6 +157,7 @@ impl Driver {
             connection: Connection::Wanted { at: now },
             failed_connects: 0,
             examining: Examining::default(),
+            described: 0,
             start_deadline: Some(now.saturating_add(shared.timing.start_timeout)),
             patient_start_deadline: now.saturating_add(shared.timing.quarantined_start),
             drain: None,
@@ -188,6 +191,7 @@ impl Driver {
                 Some(announcement) = self.announcements.recv() => self.announced(&announcement),
                 happened = self.locks.happened() => self.locks.take_in(happened),
                 () = self.ticks.happened() => {}
+                () = self.shared.jobs.changed() => {}
                 () = idle.notified() => {}
                 () = clock.sleep_until(wake) => {}
             }
@@ -218,6 +222,7 @@ impl Driver {
         self.send(now, requests);
         self.locks.advance(now, None);
         self.ticks.advance(None);
+        self.describe_if_changed(now);
         self.examine_if_due(now);
     }
 
@@ -247,6 +252,7 @@ impl Driver {
         let which: Vec<usize> = match announcement {
             Announcement::Gap => (0..self.groups.len()).collect(),
             Announcement::LockFree { .. } => Vec::new(),
+            Announcement::Examine => return self.examine_again(now),
             // In the order of the names, as the cells are: a fleet may release very many at once.
             Announcement::Released(group) => {
                 self.groups.binary_search_by(|known| known.cell.group.cmp(group)).into_iter().collect()

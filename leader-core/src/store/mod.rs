@@ -152,6 +152,16 @@ pub trait LeaseStore: Send + Sync + 'static {
         Box::pin(async { Ok(Vec::new()) })
     }
 
+    /// What this elector does has changed: its groups, each with lines as in [`Session::groups`], such as when its jobs were
+    /// started. A store may keep them beside the lease, from now on or from the next renewal on. The default keeps nothing.
+    ///
+    /// # Errors
+    /// It was not taken in; it is not told again before it changes again.
+    fn describe(&self, incarnation: Incarnation, groups: BTreeMap<GroupName, Vec<String>>) -> StoreFuture<'_, ()> {
+        let _ = (incarnation, groups);
+        Box::pin(async { Ok(()) })
+    }
+
     /// The elector with this incarnation has ended: forget its announcer and whatever was opened for it.
     fn disconnect(&self, incarnation: Incarnation) -> StoreFuture<'_, ()>;
 }
@@ -161,8 +171,9 @@ pub trait LeaseStore: Send + Sync + 'static {
 pub struct Session {
     /// The elector.
     pub candidate: Candidate,
-    /// Its groups, each with the functions that its program gates by it: `billing::jobs::send_digest`. A store may keep them
-    /// beside the lease, so that others can tell what a leader does not run.
+    /// Its groups, each with a line for each function that its program gates by it: `billing::jobs::send_digest`. Once its jobs
+    /// were started, a line `@` follows, and one for each job of the group: `@digest 0 0 3 * * *`. A store may keep them beside
+    /// the lease, so that others can tell what a leader does not do.
     pub groups: BTreeMap<GroupName, Vec<String>>,
     /// What its program is called.
     pub program: String,
@@ -201,7 +212,7 @@ pub struct Batch {
 pub struct Examination {
     /// Who asks: what it holds itself is nothing strange.
     pub candidate: Candidate,
-    /// The groups whose records to look at, each with the functions that the asker's program gates by it.
+    /// The groups whose records to look at, each with what the asker does for it, as in [`Session::groups`].
     pub groups: BTreeMap<GroupName, Vec<String>>,
     /// What that program is called.
     pub program: String,
@@ -359,6 +370,11 @@ impl Announcer {
     pub fn gap(&self) {
         let _ = self.0.send(Announcement::Gap);
     }
+
+    /// Something was seen that an [examination](LeaseStore::examine) should look at: one follows within seconds.
+    pub fn examine(&self) {
+        let _ = self.0.send(Announcement::Examine);
+    }
 }
 
 impl fmt::Debug for Announcer {
@@ -379,4 +395,6 @@ pub enum Announcement {
     },
     /// Announcements may have been lost.
     Gap,
+    /// The store should be examined.
+    Examine,
 }

@@ -3,6 +3,7 @@
 mod locks;
 mod ticks;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::pending;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,6 +15,7 @@ use tokio::sync::watch;
 use crate::doctor::Finding;
 use crate::error::StoreError;
 use crate::fence::{GuardedAnswer, GuardedWrite};
+use crate::group::GroupName;
 use crate::identity::Incarnation;
 use crate::store::{
     Announcer, Answers, Batch, Command, Examination, Guarantees, LeaseStore, LockAnswers, LockBatch, LockCommand,
@@ -263,6 +265,11 @@ impl LeaseStore for FaultyStore {
     /// Without a fault of its own.
     fn examine(&self, examination: Examination) -> StoreFuture<'_, Vec<Finding>> {
         self.inner.examine(examination)
+    }
+
+    /// Without a fault of its own.
+    fn describe(&self, incarnation: Incarnation, groups: BTreeMap<GroupName, Vec<String>>) -> StoreFuture<'_, ()> {
+        self.inner.describe(incarnation, groups)
     }
 
     fn disconnect(&self, incarnation: Incarnation) -> StoreFuture<'_, ()> {

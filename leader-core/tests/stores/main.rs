@@ -3,6 +3,7 @@
 
 mod death;
 mod disk;
+mod doctor;
 mod files;
 mod fresh;
 mod locks;

@@ -101,6 +101,8 @@ fn findings(bytes: &mut Bytes<'_>) {
         let value = if bytes.flag() { bytes.number().to_string() } else { bytes.text() };
         info.push_str(&format!("\r\n{name}{value}"));
     }
+    // The ttl and the term.
+    lease.extend([0, 1].map(|_| Reply::Text(if bytes.flag() { bytes.number().to_string() } else { bytes.text() })));
     for finding in redis_script::findings(&info, replicas, refusal, Reply::List(lease)) {
         assert_one_line(&finding.to_string());
     }

@@ -8,6 +8,7 @@
 
 mod away;
 mod clock_steps;
+mod doctor;
 mod lives;
 mod records;
 mod rolling_update;

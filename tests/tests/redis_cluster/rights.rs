@@ -37,7 +37,7 @@ fn refused(cluster: &RedisCluster) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_rights_for_a_cluster_are_enough_and_each_is_needed() {
-    let Some(cluster) = RedisCluster::start(&[]) else { return };
+    let Some(cluster) = RedisCluster::start(&[("cluster-require-full-coverage", "no")]) else { return };
     let all = rules();
     let url = user(&cluster, &all);
     conformance(|| Arc::new(store_at(&url).fresh_store(FreshStore::Trust))).await;
@@ -52,6 +52,10 @@ async fn the_rights_for_a_cluster_are_enough_and_each_is_needed() {
     assert_eq!(refused(&cluster), "");
 
     let without = |missing: &str| all.iter().filter(|rule| *rule != missing).cloned().collect::<Vec<_>>();
+    user(&cluster, &without("+config|get"));
+    assert_eq!(elector.doctor().await.unwrap(), [], "it does without");
+    assert!(refused(&cluster).contains("config|get"));
+
     user(&cluster, &without("+asking"));
     let error = elector.leader_id(&group).await.unwrap_err().to_string();
     assert!(error.contains("NOPERM") && error.contains(redis_script::CLUSTER_PERMISSIONS), "{error}");

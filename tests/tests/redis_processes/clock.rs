@@ -57,3 +57,24 @@ fn wall_clocks_that_run_fast_or_slow_change_nothing() {
     }
     taken_over(&mut scene, "kill -9, with wall clocks that run fast and slow", &reign);
 }
+
+#[test]
+fn a_node_whose_wall_clock_is_wrong_says_by_how_much_and_in_which_direction() {
+    let Some(mut scene) = Scene::empty(&[]) else { return };
+    for (label, offset, told) in [("ahead", 60, "ahead of the server's"), ("behind", -5, "behind the server's")] {
+        let Some(wall) = Wall::of(&scene.fleet, label) else { return };
+        wall.jump_to(offset);
+        scene.fleet.start(&wall.plan(scene.plan(label, SHORT)));
+        let text = scene.fleet.until("it says so", |fleet| {
+            let status = fleet.status(label);
+            let problems = status["problems"].as_array().unwrap().iter();
+            let mut texts = problems.filter_map(|problem| problem["text"].as_str());
+            texts.find(|text| text.contains("wall clock is")).map(str::to_owned)
+        });
+        assert!(text.contains(told), "{text}");
+        // Never more than it is; and less by the round trip, which may be long on a busy machine.
+        let by: f64 = text.split(' ').find_map(|word| word.parse().ok()).unwrap();
+        let most = offset.unsigned_abs() as f64 + 0.2;
+        assert!((most / 2.6..most).contains(&by), "{text}");
+    }
+}

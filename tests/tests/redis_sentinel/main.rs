@@ -8,6 +8,7 @@
 mod contract;
 mod errors;
 mod failover;
+mod rights;
 mod sentinels;
 
 use std::time::Duration;

@@ -5,13 +5,17 @@ use std::future::Future;
 use std::num::NonZeroU8;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::address::Address;
+use crate::doctor::Finding;
 use tokio::task::AbortHandle;
 
 /// A boxed future of a client.
 pub(super) type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
+
+/// What an examination has found.
+pub(super) type Judged<'a> = Pin<Box<dyn Future<Output = Vec<Finding>> + Send + 'a>>;
 
 /// Says where a server is. It may be another one each time: whoever connects asks anew.
 pub(super) trait Whereabouts: Send + Sync + 'static {
@@ -49,6 +53,12 @@ pub(super) trait Client: Send + Sync + 'static {
     fn watch(&self, timeout: Duration, moved: Box<dyn Fn() + Send + Sync>) -> Option<Lookout> {
         let _ = (timeout, moved);
         None
+    }
+
+    /// What is wrong with whoever says where the server is, such as sentinels.
+    fn examine(&self, until: Instant) -> Judged<'_> {
+        let _ = until;
+        Box::pin(std::future::ready(Vec::new()))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::replicas::PERMISSION;
 use crate::group::GroupName;
-use crate::identity::Incarnation;
+use crate::identity::{Incarnation, InstanceId};
 use crate::store::JobName;
 
 /// What a user must be allowed to on each node of a cluster, on top: to ask who has which slot, and to speak to the node to
@@ -72,6 +72,11 @@ impl Keys {
     /// What all such channels begin with.
     pub(super) fn wake_channels(&self) -> String {
         format!("{}wake:", self.prefix)
+    }
+
+    /// Where electors with this instance id find each other. No group has such a name.
+    pub(super) fn id_channel(&self, id: &InstanceId) -> String {
+        format!("{}id:{id}", self.prefix)
     }
 
     /// What permits the leases, as in `ACL SETUSER`.

@@ -10,11 +10,11 @@ mod client;
 mod cluster;
 mod connection;
 mod doctor;
+mod elector;
 mod failure;
 mod fence;
 #[cfg(feature = "redis-fred")]
 mod fred;
-mod jobs;
 mod keys;
 mod locks;
 #[cfg(feature = "redis-rs")]
@@ -38,8 +38,10 @@ mod tests_by_redis_rs;
 mod ticks;
 mod tie;
 mod ties;
+mod told;
+mod twins;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -48,6 +50,7 @@ use self::address::Place;
 use self::aside::apart;
 use self::client::Connector;
 use self::connection::Failure;
+use self::doctor::Here;
 use self::failure::code;
 use self::keys::Keys;
 use self::locks::LockKeys;
@@ -64,6 +67,7 @@ use crate::config::{FreshStore, RedisClient, StoreOptions};
 use crate::doctor::Finding;
 use crate::error::{ConfigError, StoreError, StoreUrlError};
 use crate::fence::{GuardedAnswer, GuardedWrite};
+use crate::group::GroupName;
 use crate::identity::Incarnation;
 
 /// Leases, locks and the ledger of ticks in a Redis server, for instances on any number of hosts (feature `redis`, on by
@@ -78,6 +82,8 @@ use crate::identity::Incarnation;
 /// - Keys: `leader:<group>` is the lease, the leader's instance id with a time to live; other implementations of the
 ///   same election can share it. `{leader:<group>}:term` is the record, a hash that does not expire: without it, nobody
 ///   but the present leader gets the lease for one ttl.
+/// - Channels: on `leader:<group>` releases are announced, on `leader:id:<instance id>` electors with one id find each other, if
+///   the [doctor](crate::Elector::doctor) of one asks.
 /// - A server that may have lost leases (it was restarted, emptied, rolled back, or another one took its place) gives
 ///   none for one ttl, because a leader that it has forgotten may still believe in its lease. So the first start of a
 ///   fleet on a new server takes a ttl, once; see [`FreshStore`]. A leader that is still within its right takes its seat
@@ -295,12 +301,13 @@ impl RedisStore {
         let Some(first) = commands.first() else { return Ok(Vec::new()) };
         let ties = self.ties(first.candidate.incarnation)?;
         let inner = &*self.0;
-        let nothing = HashMap::new();
+        let told = ties.leases.listener().and_then(Session::elector).map(|elector| &elector.told);
+        let going = told.map(|told| told.with(commands)).unwrap_or_default();
         let common = Common {
             keys: &inner.keys,
             shortest_quarantine: inner.options.shortest_quarantine,
             trusts_fresh: inner.options.fresh_store == FreshStore::Trust,
-            jobs: ties.leases.listener().map_or(&nothing, |session| session.jobs()),
+            told: &going,
         };
         let kind = Kind {
             key: &|command: &Command| inner.keys.lease(&command.group),
@@ -312,7 +319,10 @@ impl RedisStore {
             None => ties.leases.batch(commands, &kind, timeout).await?,
             Some(aside) => apart(&ties.leases, aside, commands, &kind, timeout).await?,
         };
-        let of = |(answer, command): (Result<_, Failure>, &Command)| {
+        let of = |(answer, command): (Result<Answer, Failure>, &Command)| {
+            if let (Some(told), Some(sent), Ok(answer)) = (told, going.get(&command.group), &answer) {
+                told.answered(&command.group, sent, answer);
+            }
             let attempted = || format!("{} of {} on", command.op.name(), command.group);
             answer.map_err(|failure| self.error(failure, &attempted(), timeout))
         };
@@ -413,24 +423,47 @@ impl LeaseStore for RedisStore {
             let until = Instant::now() + examination.timeout.mul_f64(0.9);
             let inner = &*self.0;
             let ties = self.ties(examination.candidate.incarnation);
-            let deaf = ties.as_ref().ok().and_then(|ties| ties.leases.listener()).and_then(Session::deaf);
-            let (keys, deaf, replicas) = (&inner.keys, deaf.as_deref(), inner.options.replicas);
+            let session = ties.as_ref().ok().and_then(|ties| ties.leases.listener());
+            let deaf = session.and_then(Session::deaf);
+            let here = Here {
+                keys: &inner.keys,
+                examination: &examination,
+                deaf: deaf.as_deref(),
+                shortest_quarantine: inner.options.shortest_quarantine,
+                // Who listens to nothing hears no answer.
+                twins: session.filter(|_| deaf.is_none()).and_then(Session::elector).map(|elector| &elector.twins),
+                memory: ties.as_ref().ok().map(|ties| &ties.memory),
+                replicas: inner.options.replicas,
+                until,
+            };
             // Not the session's link: a command would wait behind a question, and a question that gets no answer ends it.
             let examined = match &inner.servers {
-                Servers::One(client) => match client.connect(until.saturating_duration_since(Instant::now())).await {
-                    Ok(link) => {
-                        doctor::examine(&*link, keys, &examination, deaf, inner.has_sentinels, replicas, until).await
-                    }
-                    Err(failure) => doctor::examine_refusal(failure),
-                },
-                Servers::Cluster(..) => match ties.map(|ties| ties.map.clone()) {
-                    Ok(Some(map)) => doctor::examine_cluster(&map, keys, &examination, deaf, replicas, until).await,
+                Servers::One(client) => {
+                    let sentinels = client.examine(until).await;
+                    let examined = match client.connect(until.saturating_duration_since(Instant::now())).await {
+                        Ok(link) => doctor::examine(&*link, here, inner.has_sentinels).await,
+                        Err(failure) => doctor::examine_refusal(failure),
+                    };
+                    examined.map(|found| sentinels.into_iter().chain(found).collect())
+                }
+                Servers::Cluster(..) => match ties.as_ref().map(|ties| ties.map.clone()) {
+                    Ok(Some(map)) => doctor::examine_cluster(&map, here).await,
                     Ok(None) => Ok(Vec::new()),
-                    Err(failure) => Err(failure),
+                    Err(failure) => Err(failure.clone()),
                 },
             };
             examined.map_err(|failure| self.error(failure, "examine", examination.timeout))
         })
+    }
+
+    fn describe(&self, incarnation: Incarnation, groups: BTreeMap<GroupName, Vec<String>>) -> StoreFuture<'_, ()> {
+        // One that is not connected, or not any more, says it when it is.
+        if let Ok(ties) = self.ties(incarnation)
+            && let Some(elector) = ties.leases.listener().and_then(Session::elector)
+        {
+            elector.told.change(&groups);
+        }
+        Box::pin(std::future::ready(Ok(())))
     }
 
     fn disconnect(&self, incarnation: Incarnation) -> StoreFuture<'_, ()> {

@@ -1,6 +1,7 @@
 //! The script that executes a batch: its text, its arguments, its answers.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::connection::Reply;
@@ -27,13 +28,13 @@ pub(super) struct Common<'a> {
     pub(super) keys: &'a Keys,
     pub(super) shortest_quarantine: Duration,
     pub(super) trusts_fresh: bool,
-    /// What is kept in the record of a group about the program that leads it.
-    pub(super) jobs: &'a HashMap<GroupName, String>,
+    /// What is to be written into the record of a group about what its leader does.
+    pub(super) told: &'a HashMap<GroupName, Arc<str>>,
 }
 
 /// What follows the script in a call: the number of keys, the keys, and the arguments that `begin.lua` and `end.lua` read.
 pub(super) fn arguments(commands: &[Command], common: Common<'_>) -> Vec<String> {
-    let Common { keys, shortest_quarantine, trusts_fresh, jobs } = common;
+    let Common { keys, shortest_quarantine, trusts_fresh, told } = common;
     let mut all = Vec::with_capacity(3 + 11 * commands.len());
     all.push((2 * commands.len()).to_string());
     for command in commands {
@@ -60,8 +61,7 @@ pub(super) fn arguments(commands: &[Command], common: Common<'_>) -> Vec<String>
         all.push(candidate.incarnation.to_string());
         all.push(millis(command.ttl));
         all.extend([number(floor), number(term), flag(continues), flag(take)]);
-        let jobs = if floor.is_some() { jobs.get(&command.group) } else { None };
-        all.push(jobs.cloned().unwrap_or_default());
+        all.push(told.get(&command.group).map(ToString::to_string).unwrap_or_default());
     }
     all
 }

@@ -9,6 +9,7 @@
 //! whose replicas are all waited for, excludes that.
 
 pub(super) mod answer;
+mod doctor;
 mod finder;
 mod tally;
 #[cfg(test)]
@@ -21,7 +22,7 @@ use tokio::time::sleep;
 
 use self::finder::{Connector, Finder};
 use super::address::{Sentinels, Server};
-use super::connection::{Client, Failure, Heard, Link, Lookout, Pending, Reply, Request, Subscription};
+use super::connection::{Client, Failure, Heard, Judged, Link, Lookout, Pending, Reply, Request, Subscription};
 
 /// The longest and the shortest time from one question to the next, of an elector whose links are in order. It follows the
 /// operation time-out, and so the ttl: with the next primary, others wait for a ttl before they lead.
@@ -29,6 +30,8 @@ const SELDOM: Duration = Duration::from_secs(1);
 const OFTEN: Duration = Duration::from_millis(100);
 /// How long a sentinel may take at least.
 const PATIENCE: Duration = Duration::from_millis(500);
+/// How long the sentinels that the doctor asks may take at most.
+const SURVEY: Duration = Duration::from_secs(2);
 /// So many times as often is asked while there is no link.
 const HASTE: u32 = 4;
 
@@ -112,6 +115,13 @@ impl Client for SentinelClient {
                 }
             }
         }))
+    }
+
+    fn examine(&self, until: Instant) -> Judged<'_> {
+        Box::pin(async move {
+            let timeout = (until.saturating_duration_since(Instant::now()) / 4).min(SURVEY);
+            doctor::judge(self.finder.service(), &self.finder.survey(timeout).await)
+        })
     }
 }
 

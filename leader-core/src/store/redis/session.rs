@@ -9,8 +9,8 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use super::connection::{Client, Failure, Heard, Link, Lookout, Reply, Request, Subscription};
+use super::elector::Elector;
 use super::failure::{calls_for_a_new_link, denied, is_unknown_script};
-use super::jobs;
 use super::keys::Keys;
 use super::replicas::{Confirmations, Reading};
 use crate::group::GroupName;
@@ -62,8 +62,8 @@ struct Shared {
     announcer: Announcer,
     /// What its channels are about.
     channels: HashMap<String, Subject>,
-    /// What the record of each group says about the program that leads it.
-    jobs: HashMap<GroupName, String>,
+    /// Of the elector that listens.
+    elector: Option<Arc<Elector>>,
     /// The operation time-out.
     timeout: Duration,
 }
@@ -74,6 +74,8 @@ enum Subject {
     Lease(GroupName),
     /// That a lock is free for the owner in the message.
     Locks,
+    /// Who has this elector's instance id.
+    Id,
 }
 
 enum Connections {
@@ -103,11 +105,12 @@ struct Open {
 impl Session {
     /// Nothing is opened before it is needed.
     pub(super) fn new(client: Arc<dyn Client>, script: Arc<Script>, keys: &Keys, asked: Asked) -> Self {
-        let jobs = jobs::described(&asked.program, &asked.groups);
+        let elector = Arc::new(Elector::new(&asked, keys));
         let mut channels: HashMap<_, _> =
             asked.groups.into_keys().map(|group| (keys.channel(&group), Subject::Lease(group))).collect();
         channels.insert(keys.wake_channel(asked.candidate.incarnation), Subject::Locks);
-        Self::with(client, script, asked.announcer, channels, jobs, asked.timeout)
+        channels.insert(elector.twins.channel().to_owned(), Subject::Id);
+        Self::with(client, script, asked.announcer, channels, Some(elector), asked.timeout)
     }
 
     /// Connections of their own for other commands, which listen to nothing.
@@ -117,7 +120,7 @@ impl Session {
         announcer: Announcer,
         timeout: Duration,
     ) -> Self {
-        Self::with(client, script, announcer, HashMap::new(), HashMap::new(), timeout)
+        Self::with(client, script, announcer, HashMap::new(), None, timeout)
     }
 
     fn with(
@@ -125,7 +128,7 @@ impl Session {
         script: Arc<Script>,
         announcer: Announcer,
         channels: HashMap<String, Subject>,
-        jobs: HashMap<GroupName, String>,
+        elector: Option<Arc<Elector>>,
         timeout: Duration,
     ) -> Self {
         let shared = Shared {
@@ -135,7 +138,7 @@ impl Session {
             failing: AtomicBool::new(false),
             announcer,
             channels,
-            jobs,
+            elector,
             timeout,
         };
         Self(Arc::new(shared), OnceLock::new())
@@ -170,9 +173,9 @@ impl Session {
         &self.0.script
     }
 
-    /// What the record of each group says about the program that leads it.
-    pub(super) fn jobs(&self) -> &HashMap<GroupName, String> {
-        &self.0.jobs
+    /// What is known of its elector; nothing, if it does not listen.
+    pub(super) fn elector(&self) -> Option<&Elector> {
+        self.0.elector.as_deref()
     }
 
     /// One call of a script, on new connections if the last ones have failed.
@@ -355,6 +358,11 @@ impl Shared {
                         // Anything else is somebody else's message.
                         if let Ok(nonce) = u128::from_str_radix(&text, 16) {
                             shared.announcer.lock_free(nonce);
+                        }
+                    }
+                    Some(Subject::Id) => {
+                        if let Some(elector) = &shared.elector {
+                            elector.heard(&text, &shared.client, &shared.announcer, patience);
                         }
                     }
                     None => {}

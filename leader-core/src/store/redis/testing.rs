@@ -13,9 +13,7 @@ use super::ticks::script as ticks;
 use crate::group::GroupName;
 use crate::store::{Answer, Command, JobName, LockAnswer, LockCommand, TickAnswer, TickCommand};
 
-pub use self::foreign::{
-    Named, credentials, described, error, findings, guarded, missing, owners, primary, redirected,
-};
+pub use self::foreign::{Named, credentials, described, error, findings, guarded, lack, owners, primary, redirected};
 pub use self::locks::LockFlaw;
 pub use super::connection::Reply;
 
@@ -25,8 +23,8 @@ pub const TEXT: &str = super::script::TEXT;
 /// What follows the script's name in a call: the number of keys, the keys, the arguments.
 #[must_use]
 pub fn arguments(commands: &[Command], prefix: &str, shortest: Duration, trusts_fresh: bool) -> Vec<String> {
-    let (keys, jobs) = (&Keys::new(prefix), &HashMap::new());
-    super::script::arguments(commands, Common { keys, shortest_quarantine: shortest, trusts_fresh, jobs })
+    let (keys, told) = (&Keys::new(prefix), &HashMap::new());
+    super::script::arguments(commands, Common { keys, shortest_quarantine: shortest, trusts_fresh, told })
 }
 
 /// The answers of a call; each is one, or an error for that command alone.

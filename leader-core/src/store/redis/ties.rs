@@ -6,6 +6,7 @@ use super::address::{Cluster, Place};
 use super::client::Connector;
 use super::cluster::{Map, Nodes};
 use super::connection::Client;
+use super::doctor::Memory;
 use super::sentinel::SentinelClient;
 use super::session::{Script, Session};
 use super::tie::Tie;
@@ -31,6 +32,8 @@ pub(super) struct Ties {
     pub(super) fences: Tie,
     /// Of a cluster.
     pub(super) map: Option<Arc<Map>>,
+    /// Of the doctor.
+    pub(super) memory: Memory,
 }
 
 impl Servers {
@@ -58,7 +61,7 @@ impl Ties {
                 let aside = aside.map(beside);
                 let [locks, ticks, fences] = [locks, ticks, fences].map(beside);
                 let leases = Tie::Server(Session::new(Arc::clone(client), leases, &inner.keys, asked));
-                Self { leases, aside, locks, ticks, fences, map: None }
+                Self { leases, aside, locks, ticks, fences, map: None, memory: Memory::default() }
             }
             Servers::Cluster(cluster, connector) => {
                 let map = Arc::new(Map::new(Arc::clone(cluster), *connector, announcer.clone(), timeout));
@@ -69,7 +72,7 @@ impl Ties {
                 let anywhere = connector.wherever(Arc::clone(&map) as _);
                 let listener = Session::new(anywhere, Arc::clone(&leases), &inner.keys, asked);
                 let leases = Tie::Cluster(nodes(leases).listening(listener));
-                Self { leases, aside, locks, ticks, fences, map: Some(map) }
+                Self { leases, aside, locks, ticks, fences, map: Some(map), memory: Memory::default() }
             }
         }
     }

@@ -4,22 +4,30 @@
 //! process ends, however that happens. Whoever gets the lock of such a file knows that its owner has ended. A process that
 //! is only stopped keeps it. Nobody else ever takes the lock alone (all others share it), and no name is used twice.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::thread;
 
+use super::card::Card;
 use super::files::FileId;
 use crate::identity::Incarnation;
+
+/// More than a card has.
+const MOST_OF_A_CARD: u64 = 128 * 1024;
 
 /// The own lock. Dropping it tells everybody that this incarnation has ended.
 #[derive(Debug)]
 pub(super) struct Life {
     path: PathBuf,
     id: FileId,
-    _lock: File,
+    /// Locked.
+    file: File,
+    /// Where its first line ends.
+    begin: u64,
 }
 
 impl Life {
@@ -29,12 +37,13 @@ impl Life {
         loop {
             let mut file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
             // Before it is locked: a locked file is a whole one.
-            file.write_all(format!("{} {}", database.dev, database.ino).as_bytes())?;
+            let first = format!("{} {}\n", database.dev, database.ino);
+            file.write_all(first.as_bytes())?;
             uninterrupted(|| file.lock())?;
             let id = FileId::from(&file.metadata()?);
             // Between its creation and its locking, somebody who tidies up may have taken the file for a dead one's.
             if is_named(&path, id) {
-                return Ok(Self { path, id, _lock: file });
+                return Ok(Self { path, id, file, begin: first.len() as u64 });
             }
         }
     }
@@ -42,6 +51,14 @@ impl Life {
     /// Which file it is.
     pub(super) fn id(&self) -> FileId {
         self.id
+    }
+
+    /// Writes what its owner tells of itself, in place of what it told before. Who reads it meanwhile reads no card.
+    pub(super) fn tell(&mut self, card: &Card) -> io::Result<()> {
+        let text = card.text();
+        self.file.seek(SeekFrom::Start(self.begin))?;
+        self.file.write_all(text.as_bytes())?;
+        self.file.set_len(self.begin + text.len() as u64)
     }
 }
 
@@ -116,16 +133,10 @@ pub(super) fn census(folder: &Path) -> io::Result<Vec<Resident>> {
     let mut residents = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        let name = entry.file_name();
-        let Some(number) = name.to_str().filter(|n| n.len() == 32).and_then(|n| u128::from_str_radix(n, 16).ok())
-        else {
-            continue;
-        };
+        let Some(incarnation) = incarnation_of(&entry.file_name()) else { continue };
         match File::open(entry.path()) {
             Ok(mut file) => residents.push(match file.try_lock_shared() {
-                Ok(()) => {
-                    Resident::Dead(Remains { incarnation: Incarnation::from_u128(number), path: entry.path(), file })
-                }
+                Ok(()) => Resident::Dead(Remains { incarnation, path: entry.path(), file }),
                 // What cannot be looked at may live.
                 Err(_) => Resident::Alive(database_in(&mut file)),
             }),
@@ -134,6 +145,30 @@ pub(super) fn census(folder: &Path) -> io::Result<Vec<Resident>> {
         }
     }
     Ok(residents)
+}
+
+/// Those who live by this database, with what they tell of themselves, if that can be read now.
+pub(super) fn alive(folder: &Path, database: FileId) -> io::Result<BTreeMap<Incarnation, Option<Card>>> {
+    let mut alive = BTreeMap::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let Some(incarnation) = incarnation_of(&entry.file_name()) else { continue };
+        let Ok(mut file) = File::open(entry.path()) else { continue };
+        if matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) && database_in(&mut file) == Some(database) {
+            let mut read = || {
+                file.seek(SeekFrom::Start(0))?;
+                io::read_to_string((&file).take(MOST_OF_A_CARD))
+            };
+            let text = read().unwrap_or_default();
+            alive.insert(incarnation, text.split_once('\n').and_then(|(_, card)| Card::read(card)));
+        }
+    }
+    Ok(alive)
+}
+
+fn incarnation_of(name: &OsStr) -> Option<Incarnation> {
+    let digits = name.to_str().filter(|digits| digits.len() == 32)?;
+    u128::from_str_radix(digits, 16).ok().map(Incarnation::from_u128)
 }
 
 /// Those who live by another database than this one, which stands where theirs did.
@@ -158,9 +193,10 @@ impl Strangers {
 }
 
 fn database_in(file: &mut File) -> Option<FileId> {
-    let mut text = String::new();
-    file.take(100).read_to_string(&mut text).ok()?;
-    let (dev, ino) = text.split_once(' ')?;
+    let mut text = Vec::new();
+    file.take(100).read_to_end(&mut text).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    let (dev, ino) = text.lines().next()?.split_once(' ')?;
     Some(FileId { dev: dev.parse().ok()?, ino: ino.parse().ok()? })
 }
 

@@ -12,13 +12,17 @@ compile_error!(
      leave it out: default-features = false, features = [\"macros\", \"redis\"]"
 );
 
+mod card;
 mod database;
+mod doctor;
 mod doorbell;
 mod failure;
 mod files;
 mod host;
 mod life;
 mod locks;
+mod look;
+mod place;
 mod rights;
 mod row;
 mod schema;
@@ -28,14 +32,17 @@ mod verdict;
 mod witness;
 mod worker;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use tokio::sync::oneshot;
 
+use self::doctor::Moment;
+use self::host::Host;
 use self::worker::{Call, Job};
 use super::{
     Answers, Batch, Examination, Guarantees, LeaseStore, LockAnswers, LockBatch, Session, StoreFuture, TickAnswers,
@@ -45,6 +52,7 @@ use crate::clock::BootInstant;
 use crate::config::FreshStore;
 use crate::doctor::Finding;
 use crate::error::StoreError;
+use crate::group::GroupName;
 use crate::identity::Incarnation;
 
 /// Leases, locks and the ledger of ticks in an SQLite file, for the instances of one host (feature `sqlite`, on by default, Unix only).
@@ -196,13 +204,28 @@ impl LeaseStore for SqliteStore {
 
     fn examine(&self, examination: Examination) -> StoreFuture<'_, Vec<Finding>> {
         Box::pin(async move {
+            // What was found has to be told before the time is over.
+            let until = BootInstant::now().saturating_add(examination.timeout.mul_f64(0.9));
+            let left = || until.saturating_since(BootInstant::now());
+            let around = self.ask(left(), "examine", Job::LookAround).await?;
+            let (groups, mut rows) = (examination.groups.keys().cloned().collect::<Vec<_>>(), BTreeMap::new());
+            for some in groups.chunks(look::AT_ONCE) {
+                rows.extend(self.ask(left(), "examine", |call| Job::ReadRows(some.to_vec(), call)).await?);
+            }
+            let wall = UNIX_EPOCH.elapsed().unwrap_or_default();
+            let moment = Moment { here: Host::this(), boot: BootInstant::now(), wall };
+            let mut found = doctor::judge(&examination, &self.0.path, &around, &rows, moment);
             let path = self.0.path.clone();
             // Not on the worker: no batch is to wait for it.
             let looking = tokio::task::spawn_blocking(move || rights::examine(&path));
             let attempted = || format!("examine {}", self.address());
-            match tokio::time::timeout(examination.timeout, looking).await {
-                Ok(Ok(found)) => {
-                    found.map_err(|error| StoreError::Unavailable { attempted: attempted(), cause: error.to_string() })
+            match tokio::time::timeout(left(), looking).await {
+                Ok(Ok(open)) => {
+                    found.extend(open.map_err(|error| StoreError::Unavailable {
+                        attempted: attempted(),
+                        cause: error.to_string(),
+                    })?);
+                    Ok(found)
                 }
                 Ok(Err(_)) => {
                     Err(StoreError::Unavailable { attempted: attempted(), cause: "the look was given up".to_owned() })
@@ -210,6 +233,13 @@ impl LeaseStore for SqliteStore {
                 Err(_) => Err(StoreError::TimedOut { attempted: attempted(), after: examination.timeout }),
             }
         })
+    }
+
+    fn describe(&self, incarnation: Incarnation, groups: BTreeMap<GroupName, Vec<String>>) -> StoreFuture<'_, ()> {
+        // It needs no transaction, as below.
+        Box::pin(
+            self.ask(Duration::MAX, "describe an elector to", move |call| Job::Describe(incarnation, groups, call)),
+        )
     }
 
     fn disconnect(&self, incarnation: Incarnation) -> StoreFuture<'_, ()> {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use self::rows::{File, Job};
-pub(super) use self::rows::{create, identity, note_file};
+pub(super) use self::rows::{create, identity, jobs_of, note_file};
 use super::database::{Database, Durability};
 use super::failure::Failure;
 use super::host::Host;

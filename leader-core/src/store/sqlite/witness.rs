@@ -1,6 +1,6 @@
 //! What this process has seen of the others, beyond what they wrote: who has ended, and what has stood unchanged.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
@@ -23,6 +23,8 @@ pub(super) struct Witness {
     worker: Sender<Job>,
     /// Rows of other clocks, as they were first seen.
     rows: HashMap<GroupName, (Version, BootInstant)>,
+    /// Groups whose rows were changed under another kernel than this one, while this process looked.
+    elsewhere: BTreeSet<GroupName>,
     /// The note, as it was first seen.
     note: Option<(BootInstant, Host, BootInstant)>,
     /// Whose end is waited for.
@@ -43,6 +45,7 @@ impl Witness {
             locks,
             worker,
             rows: HashMap::new(),
+            elsewhere: BTreeSet::new(),
             note: None,
             awaited: HashSet::new(),
             dead: HashSet::new(),
@@ -108,17 +111,29 @@ impl Witness {
     pub(super) fn row_seen(&mut self, group: &GroupName, row: &Row, now: BootInstant) -> BootInstant {
         if row.host.clock == Host::this().clock || row.record.last.is_none() {
             self.rows.remove(group);
+            self.elsewhere.remove(group);
             return now;
         }
         let last = row.record.last.as_ref().map(|last| (last.holder.incarnation, last.term));
         let version = (last, row.version);
         match self.rows.get(group) {
             Some((seen, since)) if *seen == version => *since,
-            _ => {
+            seen => {
+                // What was left by a host that was started again does not change any more.
+                let is_news =
+                    seen.is_some() && row.host.boot != Host::this().boot && self.elsewhere.insert(group.clone());
+                if is_news {
+                    self.worker.send(Job::Strange).unwrap_or_default();
+                }
                 self.rows.insert(group.clone(), (version, now));
                 now
             }
         }
+    }
+
+    /// Groups whose rows were changed under another kernel than this one, and have not been taken back since.
+    pub(super) fn elsewhere(&self) -> &BTreeSet<GroupName> {
+        &self.elsewhere
     }
 
     /// Since when the note has stood, as far as this process has seen.

@@ -2,7 +2,7 @@
 //!
 //! It calls no code of others, and writes no log: a blocked output must not cost the lease.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,12 +13,14 @@ use std::{io, thread};
 
 use tokio::sync::oneshot;
 
+use super::card::Card;
 use super::database::{Database, Durability};
 use super::doorbell::Doorbell;
 use super::failure::Failure;
 use super::files::FileId;
 use super::life::Life;
 use super::locks::{self, Executed, Eyes, LockWitness};
+use super::look::{Rows, Surroundings};
 use super::row::{groups_of, released};
 use super::witness::Witness;
 use super::{ticks, transaction};
@@ -26,7 +28,7 @@ use crate::clock::BootInstant;
 use crate::config::FreshStore;
 use crate::error::StoreError;
 use crate::group::GroupName;
-use crate::identity::Incarnation;
+use crate::identity::{Candidate, Incarnation};
 use crate::store::{
     Announcer, Answer, Answers, Batch, Command, LockAnswers, LockBatch, Op, Session, TickAnswers, TickBatch,
 };
@@ -44,6 +46,14 @@ pub(super) enum Job {
     ExecuteTicks(TickBatch, Call<TickAnswers>),
     /// See [`LeaseStore::disconnect`](crate::store::LeaseStore::disconnect).
     Disconnect(Incarnation, Call<()>),
+    /// See [`LeaseStore::describe`](crate::store::LeaseStore::describe).
+    Describe(Incarnation, BTreeMap<GroupName, Vec<String>>, Call<()>),
+    /// The doctor wants to know what there is beside the rows.
+    LookAround(Call<Surroundings>),
+    /// And what the file holds of these groups.
+    ReadRows(Vec<GroupName>, Call<BTreeMap<GroupName, Rows>>),
+    /// Something was seen that the doctor should look at.
+    Strange,
     /// Another incarnation has ended.
     Ended(Incarnation),
     /// Another process has released something.
@@ -114,6 +124,8 @@ struct Open {
 /// A connected elector.
 pub(super) struct Member {
     announcer: Announcer,
+    candidate: Candidate,
+    program: String,
     groups: HashSet<GroupName>,
     /// None once the file is lost, and what it may believe in is over.
     life: Option<Life>,
@@ -174,8 +186,30 @@ impl Worker {
                     let attempted = format!("commands to the ledger on {}", self.address);
                     let _ = call.reply.send(answers.map_err(|failure| failure.attempted(attempted)));
                 }
+                Some(Job::LookAround(call)) if !call.is_over() => {
+                    let seen = self.examined().and_then(|(database, witness)| Surroundings::see(database, witness));
+                    let _ =
+                        call.reply.send(seen.map_err(|failure| failure.attempted(format!("examine {}", self.address))));
+                }
+                Some(Job::ReadRows(groups, call)) if !call.is_over() => {
+                    let rows = self.examined().and_then(|(database, _)| Rows::read(database, groups, call.deadline));
+                    let _ =
+                        call.reply.send(rows.map_err(|failure| failure.attempted(format!("examine {}", self.address))));
+                }
                 // Too late: the caller has given up, or is about to.
-                Some(Job::Connect(..) | Job::Execute(..) | Job::ExecuteLocks(..) | Job::ExecuteTicks(..)) => {}
+                Some(
+                    Job::Connect(..)
+                    | Job::Execute(..)
+                    | Job::ExecuteLocks(..)
+                    | Job::ExecuteTicks(..)
+                    | Job::LookAround(..)
+                    | Job::ReadRows(..),
+                ) => {}
+                Some(Job::Describe(incarnation, groups, call)) => {
+                    self.describe(incarnation, &groups);
+                    let _ = call.reply.send(Ok(()));
+                }
+                Some(Job::Strange) => self.members.values().for_each(|member| member.announcer.examine()),
                 Some(Job::Disconnect(incarnation, call)) => {
                     self.disconnect(incarnation);
                     let _ = call.reply.send(Ok(()));
@@ -215,6 +249,7 @@ impl Worker {
     fn connect(&mut self, session: Session, deadline: BootInstant) -> Result<(), Failure> {
         self.verify()?;
         let incarnation = session.candidate.incarnation;
+        let card = Card::new(&session.candidate, &session.program, &session.groups);
         let groups = session.groups.into_keys().collect();
         if let Some(member) = self.members.get_mut(&incarnation) {
             (member.announcer, member.groups) = (session.announcer, groups);
@@ -238,12 +273,16 @@ impl Worker {
             }
         };
         let locks = open.database.locks();
-        let life = Life::begin(locks, incarnation, open.database.id())
+        let mut life = Life::begin(locks, incarnation, open.database.id())
             .map_err(|error| Failure::of_file(&format!("a lock file in {}", locks.display()), &error))?;
+        // Without it others know less of this one, and no more.
+        let _ = life.tell(&card);
         self.members.insert(
             incarnation,
             Member {
                 announcer: session.announcer,
+                candidate: session.candidate,
+                program: session.program,
                 groups,
                 life_id: life.id(),
                 life: Some(life),
@@ -327,6 +366,24 @@ impl Worker {
             ticks::execute(database, lock_witness, batch, call).map_err(|failure| database.explain(failure))?;
         self.verify()?;
         Ok(answers)
+    }
+
+    /// Tells the others what a member does.
+    fn describe(&mut self, incarnation: Incarnation, groups: &BTreeMap<GroupName, Vec<String>>) {
+        let Some(member) = self.members.get_mut(&incarnation) else { return };
+        if let Some(life) = &mut member.life {
+            // As above.
+            let _ = life.tell(&Card::new(&member.candidate, &member.program, groups));
+        }
+    }
+
+    /// The database, for a look at it, and what was seen before.
+    fn examined(&mut self) -> Result<(&mut Database, &Witness), Failure> {
+        self.verify()?;
+        match &mut self.open {
+            Some(Open { database, witness, .. }) => Ok((database, witness)),
+            None => Err(Failure::permanent("no elector is connected", "connect one first")),
+        }
     }
 
     /// Whether the path still names the files that are open. Once it does not, it never does again: what other instances

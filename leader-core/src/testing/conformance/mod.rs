@@ -54,6 +54,7 @@ pub async fn conformance(make: impl Fn() -> Arc<dyn LeaseStore>) {
     suite.a_term_is_above_every_floor().await;
     suite.another_incarnation_of_the_same_id_is_left_or_taken().await;
     suite.a_batch_is_answered_in_order_and_each_command_on_its_own().await;
+    suite.an_examination_and_a_description_change_no_lease().await;
     suite.locks().await;
     suite.ticks().await;
 }
@@ -113,6 +114,23 @@ impl Suite<'_> {
         late.leave().await;
         a.release(&group, None).await;
         a.leave().await;
+    }
+
+    async fn an_examination_and_a_description_change_no_lease(&self) {
+        let (group, [a, b]) = self.stage("examined", ["a", "b"]).await;
+        let won = a.win(&group).await;
+        for party in [&a, &b] {
+            party.describe(&group).await;
+            party.examine(&group).await;
+        }
+        let renewed = a.renew(&group, won.term).await;
+        promised!(renewed == Answer::Renewed, "an examination changes nothing", "a renew is answered {renewed:?}");
+        let found = b.inspect(&group).await;
+        let is_held = found.as_ref().is_some_and(|held| held.holder == a.candidate.id);
+        promised!(is_held, "an examination changes nothing", "inspect tells of {found:?}");
+        a.release(&group, None).await;
+        a.leave().await;
+        b.leave().await;
     }
 
     async fn candidates_that_race_do_not_win_twice(&self) {

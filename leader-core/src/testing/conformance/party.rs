@@ -1,12 +1,13 @@
 //! One elector as the suite plays it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::group::GroupName;
 use crate::identity::{Candidate, Incarnation, InstanceId};
 use crate::lease::Term;
-use crate::store::{Announcement, Answer, Answers, Batch, Command, Held, LeaseStore, Op, SameId, Won};
+use crate::store::{Announcement, Answer, Answers, Batch, Command, Examination, Held, LeaseStore, Op, SameId, Won};
 use crate::testing::Listener;
 
 /// A lease that does not run out while the suite looks at it.
@@ -104,6 +105,32 @@ impl Party {
         }
     }
 
+    /// Tells the store of a job of the group.
+    pub(super) async fn describe(&self, group: &GroupName) {
+        let lines = vec!["@".to_owned(), "@digest 0 0 3 * * *".to_owned()];
+        match within(self.store.describe(self.candidate.incarnation, BTreeMap::from([(group.clone(), lines)]))).await {
+            Some(Ok(())) => {}
+            Some(Err(error)) => broken!("what an elector does can be described", "{error}"),
+            None => broken!("a description is answered", "nothing came within {PATIENCE:?}"),
+        }
+    }
+
+    /// Whatever is found.
+    pub(super) async fn examine(&self, group: &GroupName) {
+        let examination = Examination {
+            candidate: self.candidate.clone(),
+            groups: BTreeMap::from([(group.clone(), Vec::new())]),
+            program: "a test".to_owned(),
+            ttl: LONG,
+            timeout: PATIENCE,
+        };
+        match within(self.store.examine(examination)).await {
+            Some(Ok(_)) => {}
+            Some(Err(error)) => broken!("a store that is there can be examined", "{error}"),
+            None => broken!("an examination has an end", "nothing came within {PATIENCE:?}"),
+        }
+    }
+
     /// Waits out whatever quarantine a new group has, so that the lease is free and nobody has to wait for it.
     pub(super) async fn settle(&self, group: &GroupName) {
         let acquire = async {
@@ -129,7 +156,7 @@ impl Party {
                 match self.listener.heard().await {
                     Some(Announcement::Released(released)) if released == *group => return,
                     Some(Announcement::Gap) => return,
-                    Some(Announcement::Released(_) | Announcement::LockFree { .. }) => {}
+                    Some(Announcement::Released(_) | Announcement::LockFree { .. } | Announcement::Examine) => {}
                     None => broken!("the announcer is kept until disconnect", "it was dropped"),
                 }
             }

@@ -2,7 +2,7 @@
 
 use super::super::address::Address;
 use super::super::connection::Failure;
-use super::super::jobs::shown;
+use crate::doctor::shown;
 
 /// The connection was ended by us, or its task has died.
 pub(in super::super) fn ended(address: &Address) -> Failure {

@@ -1,5 +1,5 @@
 -- What lies under the keys of some groups: {kind, value, milliseconds left} of the lease, {kind, id, what
--- its leader runs} of the record. A kind is
+-- its leader runs, ttl in milliseconds, term} of the record. A kind is
 -- `none`, `ours` (the type that it should be), another type, or `error`, with the error after it. Changes nothing.
 local function read(key, ...)
   local reply = redis.pcall(...)
@@ -14,9 +14,11 @@ for i = 1, #KEYS, 2 do
   local kind, value = read(lease, 'GET', lease)
   if not value then kind, value = 'none', '' end
   local left = redis.pcall('PTTL', lease)
-  local record_kind, fields = read(record, 'HMGET', record, 'id', 'jobs')
-  local id, jobs = fields, ''
-  if record_kind == 'ours' then id, jobs = fields[1] or '', fields[2] or '' end
-  answers[#answers + 1] = {kind, value, type(left) == 'number' and left or -2, record_kind, id, jobs}
+  local record_kind, fields = read(record, 'HMGET', record, 'id', 'jobs', 'ttl', 'term')
+  local told = {fields, '', '', ''}
+  if record_kind == 'ours' then
+    for n = 1, 4 do told[n] = fields[n] or '' end
+  end
+  answers[#answers + 1] = {kind, value, type(left) == 'number' and left or -2, record_kind, unpack(told)}
 end
 return answers

@@ -1,11 +1,11 @@
 //! What lies under the keys of our groups, and should not.
 
+use std::time::Duration;
+
 use super::super::connection::Reply;
 use super::super::failure::denied;
-use super::super::jobs;
 use super::super::keys::Keys;
-use super::some_of;
-use crate::doctor::Finding;
+use crate::doctor::{self, Finding, NAMED, Several};
 use crate::group::GroupName;
 use crate::identity::InstanceId;
 use crate::store::Examination;
@@ -16,47 +16,67 @@ pub(super) const SCRIPT: &str = include_str!("leases.lua");
 pub(in super::super) struct Survey<'a> {
     examination: &'a Examination,
     keys: &'a Keys,
-    elsewhere: Kind,
-    endless: Kind,
-    foreign: Kind,
-    mistyped: Kind,
-    unread: Kind,
+    shortest_quarantine: Duration,
+    /// By the server's clock, since 1970, if it was read.
+    now: Option<Duration>,
+    elsewhere: Several,
+    otherwise: Several,
+    other_ttl: Several,
+    endless: OfKeys,
+    foreign: Several,
+    mistyped: OfKeys,
+    unread: Several,
 }
 
-/// Findings of one kind: the groups, the keys, and what is to be said of each.
+/// With the keys that are to be removed.
 #[derive(Default)]
-struct Kind {
-    groups: Vec<GroupName>,
+struct OfKeys {
+    several: Several,
     keys: Vec<String>,
-    texts: Vec<String>,
 }
 
-impl Kind {
+impl OfKeys {
     fn add(&mut self, group: &GroupName, key: String, text: String) {
-        if self.groups.last() != Some(group) {
-            self.groups.push(group.clone());
-        }
+        self.several.add(group, text);
         self.keys.push(key);
-        self.texts.push(text);
     }
 
-    /// About the group, if it is one.
     fn judge(&self, finding: impl FnOnce(&str, &str) -> Finding) -> Option<Finding> {
-        let finding = (!self.keys.is_empty()).then(|| {
-            let most = self.keys.len().min(super::NAMED);
-            finding(&some_of(&self.texts), &self.keys[..most].join(" "))
-        })?;
-        Some(match &self.groups[..] {
-            [one] => finding.about(one.clone()),
-            _ => finding,
-        })
+        let keys = self.keys[..self.keys.len().min(NAMED)].join(" ");
+        self.several.judge(|texts| finding(texts, &keys))
     }
+}
+
+/// What a record says of the last acquisition.
+struct Recorded<'a> {
+    id: &'a str,
+    work: &'a str,
+    ttl: Option<Duration>,
+    /// The server's clock at the acquisition, in microseconds since 1970, or later: terms only rise.
+    term: Option<u64>,
 }
 
 impl<'a> Survey<'a> {
-    pub(in super::super) fn new(examination: &'a Examination, keys: &'a Keys) -> Self {
-        let (elsewhere, endless, foreign, mistyped, unread) = Default::default();
-        Self { examination, keys, elsewhere, endless, foreign, mistyped, unread }
+    pub(in super::super) fn new(
+        examination: &'a Examination,
+        keys: &'a Keys,
+        shortest_quarantine: Duration,
+        now: Option<Duration>,
+    ) -> Self {
+        let (elsewhere, otherwise, other_ttl, endless, foreign, mistyped, unread) = Default::default();
+        Self {
+            examination,
+            keys,
+            shortest_quarantine,
+            now,
+            elsewhere,
+            otherwise,
+            other_ttl,
+            endless,
+            foreign,
+            mistyped,
+            unread,
+        }
     }
 
     /// Takes the script's answer about these groups.
@@ -67,12 +87,25 @@ impl<'a> Survey<'a> {
             let [Reply::Text(kind), Reply::Text(value), Reply::Integer(left), record @ ..] = &answer[..] else {
                 continue;
             };
-            let [Reply::Text(record_kind), Reply::Text(id), Reply::Text(jobs)] = record else { continue };
+            let [Reply::Text(record_kind), Reply::Text(id), Reply::Text(work), Reply::Text(ttl), Reply::Text(term)] =
+                record
+            else {
+                continue;
+            };
             let (lease, record) = (self.keys.lease(group), self.keys.record(group));
             match kind.as_str() {
                 "none" => {}
                 // What the record says has to be known.
-                "ours" if record_kind == "ours" => self.look_at_lease(group, &lease, value, *left, (id, jobs)),
+                "ours" if record_kind == "ours" => {
+                    let ttl = ttl.parse().ok().map(Duration::from_millis);
+                    self.look_at_lease(
+                        group,
+                        lease,
+                        value,
+                        *left,
+                        &Recorded { id, work, ttl, term: term.parse().ok() },
+                    );
+                }
                 "ours" => {}
                 kind => self.stumble(group, &lease, kind, value),
             }
@@ -82,31 +115,33 @@ impl<'a> Survey<'a> {
         }
     }
 
-    fn look_at_lease(&mut self, group: &GroupName, key: &str, value: &str, left: i64, recorded: (&str, &str)) {
+    fn look_at_lease(&mut self, group: &GroupName, key: String, value: &str, left: i64, recorded: &Recorded<'_>) {
         // The next acquire puts in order what is ours, or what the record says more of.
         if value == self.examination.candidate.id.as_str() {
             return;
         }
-        if !value.is_empty() && value == recorded.0 {
-            return self.look_at_jobs(group, key, value, recorded.1);
+        if !value.is_empty() && value == recorded.id {
+            self.look_at_work(group, &key, value, recorded);
+            return self.look_at_ttl(group, &key, value, recorded.ttl);
         }
-        let kind = if left == -1 { &mut self.endless } else { &mut self.foreign };
-        kind.add(group, key.to_owned(), format!("`{key}` (held by `{}`)", InstanceId::of_stranger(value)));
+        let text = format!("`{key}` (held by `{}`)", InstanceId::of_stranger(value));
+        if left == -1 { self.endless.add(group, key, text) } else { self.foreign.add(group, text) }
     }
 
     /// Instances of one program may be of several versions for a while; another program is here to stay.
-    fn look_at_jobs(&mut self, group: &GroupName, key: &str, value: &str, jobs: &str) {
-        let functions = self.examination.groups.get(group).map_or(&[][..], Vec::as_slice);
-        let (program, missing) = jobs::missing(jobs, functions);
-        if program.is_empty() || program == jobs::shown(&self.examination.program) || missing.is_empty() {
-            return;
+    fn look_at_work(&mut self, group: &GroupName, key: &str, value: &str, recorded: &Recorded<'_>) {
+        let lines = self.examination.groups.get(group).map_or(&[][..], Vec::as_slice);
+        let led = self.now.zip(recorded.term).map(|(now, term)| now.saturating_sub(Duration::from_micros(term)));
+        let Some(lack) = doctor::lack(recorded.work, &self.examination.program, lines, led) else { return };
+        let text = format!("`{key}` (held by `{}` {})", InstanceId::of_stranger(value), lack.text);
+        if lack.of_another_program { self.elsewhere.add(group, text) } else { self.otherwise.add(group, text) }
+    }
+
+    fn look_at_ttl(&mut self, group: &GroupName, key: &str, value: &str, theirs: Option<Duration>) {
+        let judged = theirs.and_then(|ttl| doctor::judge_ttl(self.examination.ttl, ttl, self.shortest_quarantine));
+        if let Some(text) = judged {
+            self.other_ttl.add(group, format!("`{key}` (held by `{}` {text})", InstanceId::of_stranger(value)));
         }
-        let missing: Vec<_> = missing.into_iter().map(str::to_owned).collect();
-        // In one line, and not without an end, whatever stands there.
-        let program: String = jobs::shown(program).chars().take(80).collect();
-        let (holder, missing) = (InstanceId::of_stranger(value), some_of(&missing));
-        let text = format!("`{key}` (held by `{holder}` of the program `{program}`, which has no {missing})");
-        self.elsewhere.add(group, key.to_owned(), text);
     }
 
     /// A key that is not of the type that it should be, or could not be read at all.
@@ -114,9 +149,9 @@ impl<'a> Survey<'a> {
         if kind == "error" && denied(error).is_some() {
             // The permissions are looked at by themselves.
         } else if kind == "error" {
-            self.unread.add(group, key.to_owned(), format!("`{key}` ({})", jobs::shown(error)));
+            self.unread.add(group, format!("`{key}` ({})", doctor::shown(error)));
         } else {
-            self.mistyped.add(group, key.to_owned(), format!("`{key}` (of the type {})", jobs::shown(kind)));
+            self.mistyped.add(group, key.to_owned(), format!("`{key}` (of the type {})", doctor::shown(kind)));
         }
     }
 
@@ -131,6 +166,7 @@ impl<'a> Survey<'a> {
                      LEADER_PREFIX); if nobody does: DEL {keys}"
                 ),
             )
+            .coded("wrong-type")
         });
         let endless = self.endless.judge(|texts, keys| {
             Finding::error(
@@ -138,16 +174,13 @@ impl<'a> Survey<'a> {
                 "whom they name leads for ever, also when it is dead, and nobody else can",
                 format!("see that nothing runs under these names, then: DEL {keys}"),
             )
+            .coded("lease-without-end")
         });
-        let elsewhere = self.elsewhere.judge(|texts, _| {
-            Finding::error(
-                format!("leases are held by a program without the functions that they are for: {texts}"),
-                "while it leads, these functions run nowhere",
-                "let the two programs use different groups, or give one of them another prefix (Config::prefix, \
-                 LEADER_PREFIX)",
-            )
-        });
-        let foreign = self.foreign.judge(|texts, _| {
+        let elsewhere = self.elsewhere.judge(doctor::other_program);
+        let otherwise = self.otherwise.judge(doctor::other_jobs);
+        let advice = "; or tell all of them the largest, by Config::shortest_quarantine";
+        let other_ttl = self.other_ttl.judge(|texts| doctor::other_ttl(texts, advice));
+        let foreign = self.foreign.judge(|texts| {
             Finding::warning(
                 format!("leases are held by somebody who keeps no record: {texts}"),
                 "another application, or another implementation of this election, leads these groups: while it does, their \
@@ -155,16 +188,15 @@ impl<'a> Survey<'a> {
                 "if it uses these keys by chance, choose another prefix for one of the two (Config::prefix, LEADER_PREFIX); \
                  if it takes part on purpose, see that it does the same work",
             )
+            .coded("foreign-lease")
         });
-        let unread = self.unread.judge(|texts, _| super::unchecked("keys", texts));
-        [mistyped, endless, elsewhere, foreign, unread].into_iter().flatten().collect()
+        let unread = self.unread.judge(|texts| super::unchecked("keys", texts));
+        [mistyped, endless, elsewhere, otherwise, other_ttl, foreign, unread].into_iter().flatten().collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::doctor::Severity;
     use crate::identity::{Candidate, Incarnation};
@@ -175,7 +207,8 @@ mod tests {
 
     fn answer(kind: &str, value: &str, left: i64, record: &str, id: &str) -> Reply {
         let text = |text: &str| Reply::Text(text.to_owned());
-        Reply::List(vec![text(kind), text(value), Reply::Integer(left), text(record), text(id), text("")])
+        let (work, ttl, term) = (text(""), text("10000"), text("1700000000000000"));
+        Reply::List(vec![text(kind), text(value), Reply::Integer(left), text(record), text(id), work, ttl, term])
     }
 
     /// The same, with what the record says about the leader.
@@ -195,7 +228,8 @@ mod tests {
             timeout: Duration::from_secs(10),
         };
         let keys = Keys::new("leader:");
-        let mut survey = Survey::new(&examination, &keys);
+        let now = Some(Duration::from_secs(1_700_003_600));
+        let mut survey = Survey::new(&examination, &keys, Duration::ZERO, now);
         survey.take(&groups.iter().collect::<Vec<_>>(), Reply::List(answers));
         survey.judge()
     }
@@ -223,19 +257,39 @@ mod tests {
     }
 
     #[test]
-    fn another_program_that_leads_without_our_functions_is_an_error_and_another_version_is_none() {
-        let judged = |jobs: &str| judged(vec![led_by(jobs, answer("ours", "a", 900, "ours", "a"))]);
-        for jobs in ["", "billing", "billing\njobs::older", "mail\njobs::ours", "mail\n…"] {
-            assert_eq!(judged(jobs), [], "{jobs}");
+    fn another_program_that_leads_without_our_functions_is_an_error_and_another_version_a_warning() {
+        let judged = |work: &str| judged(vec![led_by(work, answer("ours", "a", 900, "ours", "a"))]);
+        for work in ["", "billing\njobs::ours\njobs::older", "mail\njobs::ours", "mail\n…"] {
+            assert_eq!(judged(work), [], "{work}");
         }
-        let found = judged("mail\njobs::theirs");
-        let [finding] = &found[..] else { panic!("{found:?}") };
-        let text = "`leader:g0` (held by `a` of the program `mail`, which has no jobs::ours)";
-        assert!(finding.severity == Severity::Error && finding.what.contains(text), "{finding}");
-        assert!(finding.group.is_some());
+        for (work, severity, code) in [
+            ("mail\njobs::theirs", Severity::Error, "other-program"),
+            ("billing\njobs::theirs", Severity::Warning, "other-jobs"),
+        ] {
+            let found = judged(work);
+            let [finding] = &found[..] else { panic!("{found:?}") };
+            let program = &work[..work.find('\n').unwrap()];
+            let text = format!(
+                "`leader:g0` (held by `a` of the program `{program}`, which has no jobs::ours, and has jobs::theirs"
+            );
+            assert!(finding.severity == severity && finding.code == code && finding.what.contains(&text), "{finding}");
+            assert!(finding.group.is_some());
+        }
         // Whatever is written there is shown in one line.
-        let found = judged("ma\u{1b}[2J\ril\njobs::theirs");
-        assert!(found[0].what.contains("the program `ma?[2J?il`"), "{found:?}");
+        let found = judged("ma\u{1b}[2J\ril\njobs::theirs\u{7}");
+        let text = &found[0].what;
+        assert!(text.contains("the program `ma?[2J?il`, which") && text.contains("has jobs::theirs?"), "{text}");
+    }
+
+    #[test]
+    fn a_leader_with_another_ttl_is_named_with_both() {
+        let Reply::List(mut parts) = answer("ours", "a", 900, "ours", "a") else { unreachable!() };
+        parts[6] = Reply::Text("60000".to_owned());
+        let found = judged(vec![Reply::List(parts)]);
+        let [finding] = &found[..] else { panic!("{found:?}") };
+        let text = "`leader:g0` (held by `a` with a ttl of 60s, where this instance has 10s)";
+        assert!(finding.code == "other-ttl" && finding.what.contains(text), "{finding}");
+        assert!(finding.advice.contains("shortest_quarantine"), "{finding}");
     }
 
     #[test]

@@ -10,20 +10,14 @@ use super::super::failure::code;
 use super::super::keys::Keys;
 use super::super::slot;
 use super::super::tie::all;
-use super::{Look, describe, examine_refusal, some_of, unchecked};
-use crate::doctor::Finding;
+use super::{Here, Look, describe, examine_refusal, unchecked};
+use crate::doctor::{Finding, some_of};
 use crate::group::GroupName;
 use crate::store::Examination;
 
 /// Looks at everything that can be looked at until then. A failure: nothing could be looked at.
-pub(in super::super) async fn examine_cluster(
-    map: &Map,
-    keys: &Keys,
-    examination: &Examination,
-    deaf: Option<&str>,
-    replicas: u8,
-    until: Instant,
-) -> Result<Vec<Finding>, Failure> {
+pub(in super::super) async fn examine_cluster(map: &Map, here: Here<'_>) -> Result<Vec<Finding>, Failure> {
+    let Here { keys, examination, deaf, until, .. } = here;
     let slots = map.asked_anew(until).await?;
     let mut found = judge(&slots, examination.groups.keys(), keys);
     let mut nodes: BTreeMap<String, (Server, Examination)> = BTreeMap::new();
@@ -34,10 +28,14 @@ pub(in super::super) async fn examine_cluster(
             of_node.groups.insert(group.clone(), functions.clone());
         }
     }
-    let examined =
-        all(nodes.values().map(|(server, of_node)| examine_node(map, server, keys, of_node, replicas, until))).await;
-    found.extend(examined.into_iter().flatten());
-    // That is of the elector, not of a node: it listens on one of them.
+    let examined = all(nodes.values().enumerate().map(|(number, (server, of_node))| {
+        // What is said to one node is heard on all.
+        let twins = here.twins.filter(|_| number == 0);
+        // That is of the elector, not of a node: it listens on one of them.
+        examine_node(map, server, Here { examination: of_node, deaf: None, twins, ..here })
+    }))
+    .await;
+    found.extend(once(examined.into_iter().flatten().collect()));
     if let Some(error) = deaf {
         let mut tried = super::Tried::default();
         tried.note_deafness(Some(error));
@@ -46,25 +44,27 @@ pub(in super::super) async fn examine_cluster(
     Ok(found)
 }
 
-async fn examine_node(
-    map: &Map,
-    server: &Server,
-    keys: &Keys,
-    examination: &Examination,
-    replicas: u8,
-    until: Instant,
-) -> Vec<Finding> {
-    let connected = map.client_of(server.clone()).connect(left(until)).await;
+async fn examine_node(map: &Map, server: &Server, here: Here<'_>) -> Vec<Finding> {
+    let connected = map.client_of(server.clone()).connect(left(here.until)).await;
     let found = match connected {
-        Ok(link) => {
-            Look { link: &*link, keys, sentinels: false, replicas, until, as_node: true }
-                .examine(examination, None)
-                .await
-        }
+        Ok(link) => Look { link: &*link, here, sentinels: false, as_node: true }.examine().await,
         Err(failure) => examine_refusal(failure),
     };
     let found = found.unwrap_or_else(|failure| vec![unchecked("the node", &describe(failure))]);
-    found.into_iter().map(|finding| Finding { what: format!("node {server}: {}", finding.what), ..finding }).collect()
+    let named = |finding: Finding| match finding.code {
+        "same-id" => finding,
+        _ => Finding { what: format!("node {server}: {}", finding.what), ..finding },
+    };
+    found.into_iter().map(named).collect()
+}
+
+/// A setting of the whole cluster is one finding, and not one for each node.
+fn once(found: Vec<Finding>) -> Vec<Finding> {
+    let (mut of_all, mut found): (Vec<_>, Vec<_>) =
+        found.into_iter().partition(|finding| finding.code == "full-coverage");
+    of_all.truncate(1);
+    found.append(&mut of_all);
+    found
 }
 
 /// What the cluster as a whole is short of.
@@ -77,6 +77,7 @@ fn judge<'a>(slots: &Slots, groups: impl Iterator<Item = &'a GroupName>, keys: &
             "nobody leads them",
             "give the slots to a node (redis-cli --cluster fix), or bring back the one that had them",
         )
+        .coded("slots-lost")
     });
     let uncovered = slots.uncovered();
     let uncovered = (lost.is_none() && uncovered > 0).then(|| {
@@ -85,6 +86,7 @@ fn judge<'a>(slots: &Slots, groups: impl Iterator<Item = &'a GroupName>, keys: &
             "unless it is set not to require all of them, the cluster takes no commands at all",
             "give the slots to a node (redis-cli --cluster fix), or bring back the one that had them",
         )
+        .coded("slots-uncovered")
     });
     [lost, uncovered].into_iter().flatten().collect()
 }
@@ -99,6 +101,7 @@ pub(super) fn down(failure: &Failure) -> Option<Finding> {
             "see that most of its primaries run and reach each other, and that all slots have a node; with \
              cluster-require-full-coverage no, a slot that has none does not stop the others",
         )
+        .coded("cluster-down")
     })
 }
 

@@ -84,27 +84,35 @@ impl Tried {
         };
         let leading = found(&[Need::Leading]).map(|(what, advice)| {
             Finding::error(what, "without them this instance can lead no group, or not keep it", advice)
+                .coded("no-permission")
         });
         let memory = found(&[Need::Memory]).map(|(what, advice)| {
             let why = "it stays unseen if the server is rolled back to an older state, or a replica takes its place: two \
                        instances may then lead for up to one ttl";
-            Finding::warning(what, why, advice)
+            Finding::warning(what, why, advice).coded("no-permission")
         });
         let announcing = found(&[Need::Announcing]).map(|(what, advice)| {
             let late = "a lease that was given back is taken only when it would have ended";
             let anew = if self.lacks("subscribe") { "; this instance listens from its next start on" } else { "" };
-            Finding::warning(what, format!("{late}{anew}"), advice)
+            Finding::warning(what, format!("{late}{anew}"), advice).coded("no-permission")
         });
-        let thrift = found(&[Need::Thrift])
-            .map(|(what, advice)| Finding::warning(what, "each call brings the whole script along", advice));
+        let thrift = found(&[Need::Thrift]).map(|(what, advice)| {
+            Finding::warning(what, "each call brings the whole script along", advice).coded("no-permission")
+        });
+        let looking = found(&[Need::Looking]).map(|(what, advice)| {
+            let why =
+                "a server that is no primary any more is known by the first command that it refuses, and not at once";
+            Finding::warning(what, why, advice).coded("no-permission")
+        });
         let deaf = self.deaf.as_ref().map(|error| {
             Finding::warning(
                 format!("the server lets this instance not listen to announcements ({error})"),
                 "a lease that was given back is taken here only when it would have ended",
                 "see what the error says; this instance listens from its next start on",
             )
+            .coded("deaf")
         });
-        [leading, memory, announcing, thrift, deaf].into_iter().flatten().collect()
+        [leading, memory, announcing, thrift, looking, deaf].into_iter().flatten().collect()
     }
 
     /// What `ACL SETUSER` has to be told.
@@ -134,6 +142,7 @@ impl Tried {
             "info" => Need::Memory,
             "publish" | "subscribe" => Need::Announcing,
             "script|load" => Need::Thrift,
+            "role" => Need::Looking,
             // Who may load no script calls none by its digest.
             "evalsha" if self.lacks("script|load") => Need::Thrift,
             _ => Need::Leading,
@@ -151,6 +160,8 @@ enum Need {
     Announcing,
     /// Short calls.
     Thrift,
+    /// To know, by Sentinel, that a server is the primary.
+    Looking,
 }
 
 #[cfg(test)]
@@ -214,6 +225,15 @@ mod tests {
         ] {
             assert!(found[at].1.contains(part) && found[at].1.ends_with(rules), "{found:?}");
         }
+    }
+
+    #[test]
+    fn who_may_not_ask_a_server_of_sentinels_for_its_role_is_told_what_that_costs() {
+        let mut tried = Tried::default();
+        let denied = "NOPERM this user has no permissions to run the 'role' command".to_owned();
+        assert_eq!(tried.note("role", Err(Failure::Server(denied))), Ok(None));
+        let [(Severity::Warning, text)] = &judged(&tried)[..] else { panic!() };
+        assert!(text.contains("no primary any more") && text.ends_with("app +role"), "{text}");
     }
 
     #[test]

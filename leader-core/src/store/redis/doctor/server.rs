@@ -1,8 +1,7 @@
 //! What a server is, is set to, and is short of.
 
 use super::super::failure::code;
-use super::super::jobs::shown;
-use crate::doctor::Finding;
+use crate::doctor::{Finding, shown};
 
 /// The oldest version that is supported.
 const OLDEST: (u32, u32) = (6, 2);
@@ -37,6 +36,16 @@ impl<'a> Info<'a> {
 
     pub(super) fn is_loading(&self) -> bool {
         self.get("loading") == Some("1")
+    }
+
+    /// It is another one after each restart.
+    pub(super) fn run_id(&self) -> Option<&'a str> {
+        self.get("run_id")
+    }
+
+    /// It takes no writes when too few of its replicas are in step.
+    pub(super) fn minds_replicas(&self) -> bool {
+        self.get("role") == Some("master") && self.get("min_slaves_good_slaves").is_some()
     }
 
     /// It is taken for a single server, and is none.
@@ -75,11 +84,14 @@ pub(in super::super) fn judge(info: Option<&Info<'_>>, refusal: Option<&str>, re
 
 fn too_old(info: &Info<'_>) -> Option<Finding> {
     let (major, minor) = info.version().filter(|version| *version < OLDEST)?;
-    Some(Finding::warning(
-        format!("the server is Redis {major}.{minor}"),
-        "this store is not tried with it: its scripts may fail there, and it gets no fixes any more",
-        format!("use Redis {}.{} or newer, or Valkey", OLDEST.0, OLDEST.1),
-    ))
+    Some(
+        Finding::warning(
+            format!("the server is Redis {major}.{minor}"),
+            "this store is not tried with it: its scripts may fail there, and it gets no fixes any more",
+            format!("use Redis {}.{} or newer, or Valkey", OLDEST.0, OLDEST.1),
+        )
+        .coded("server-too-old"),
+    )
 }
 
 fn nameless(info: &Info<'_>) -> Option<Finding> {
@@ -89,6 +101,7 @@ fn nameless(info: &Info<'_>) -> Option<Finding> {
             "a restart that brings back old leases is not told from a server that went on",
             "use Redis or Valkey themselves, or see that what is between them and here passes INFO on as it is",
         )
+        .coded("no-identity")
     })
 }
 
@@ -100,6 +113,7 @@ fn of_a_cluster(info: &Info<'_>) -> Option<Finding> {
              there with MOVED or CROSSSLOT",
             "write redis-cluster:// in the URL, or name a server that is not part of a cluster",
         )
+        .coded("cluster-node")
     })
 }
 
@@ -110,6 +124,7 @@ fn loading(info: &Info<'_>) -> Option<Finding> {
             "it refuses everything until it is done: nobody leads meanwhile, and nothing else could be checked",
             "wait, and ask again by Elector::doctor",
         )
+        .coded("loading")
     })
 }
 
@@ -121,34 +136,40 @@ fn replica(info: &Info<'_>) -> Option<Finding> {
             "it takes no leases; or if it is set to take them, it forgets them when it follows its primary again",
             "name the primary in the URL",
         )
+        .coded("replica")
     })
 }
 
 /// Nothing for what is a finding of its own already, or no state of the server's.
 fn refused(error: &str, info: Option<&Info<'_>>) -> Option<Finding> {
     let is_known_replica = info.is_some_and(|info| replica(info).is_some());
-    let (what, why, advice) = match code(error) {
-        "READONLY" if !is_known_replica => {
-            ("the server is a replica", "it takes no leases, so nobody leads", "name the primary in the URL")
-        }
-        "OOM" => (
+    Some(match code(error) {
+        "READONLY" if !is_known_replica => Finding::error(
+            "the server is a replica",
+            "it takes no leases, so nobody leads",
+            "name the primary in the URL",
+        )
+        .coded("replica"),
+        "OOM" => Finding::error(
             "the server's memory is full (maxmemory)",
             "leases that are held are renewed, but no new one is given: a group that loses its leader has none",
             "raise maxmemory, or free memory",
-        ),
-        "NOREPLICAS" => (
+        )
+        .coded("memory-full"),
+        "NOREPLICAS" => Finding::error(
             "the server has fewer replicas in step than its min-replicas-to-write",
             "it takes no leases until it has them, so nobody leads",
             "see that the replicas run and can be reached from it, or lower min-replicas-to-write",
-        ),
-        "MISCONF" => (
+        )
+        .coded("replicas-missing"),
+        "MISCONF" => Finding::error(
             "the server could not save its data to the disk (stop-writes-on-bgsave-error)",
             "it takes no leases, and renews none, until it could, so nobody leads",
             "see its log, and make room on its disk",
-        ),
+        )
+        .coded("disk-failing"),
         _ => return None,
-    };
-    Some(Finding::error(what, why, advice))
+    })
 }
 
 fn evicting(info: &Info<'_>) -> Option<Finding> {
@@ -163,12 +184,14 @@ fn evicting(info: &Info<'_>) -> Option<Finding> {
              ttl for the next",
             advice,
         )
+        .coded("evicting")
     } else {
         Finding::warning(
             what,
             "harmless while its maxmemory has no limit; with one, it would throw leases and records away",
             advice,
         )
+        .coded("evicting")
     })
 }
 
@@ -181,6 +204,7 @@ fn nearly_full(info: &Info<'_>) -> Option<Finding> {
             "when it is full, leases that are held are renewed, but no new one is given",
             "raise maxmemory, or free memory",
         )
+        .coded("memory-nearly-full")
     })
 }
 
@@ -193,6 +217,7 @@ pub(super) fn without_replicas(info: &Info<'_>) -> Option<Finding> {
             "when it fails there is nothing that could take its place: nobody leads until it is back",
             "start a replica (REPLICAOF), or see why those that run are not connected",
         )
+        .coded("no-replica")
     })
 }
 
@@ -209,6 +234,7 @@ fn not_waited_for(info: &Info<'_>) -> Option<Finding> {
             "wait for all of them (Config::replicas); or on Redis 7 or newer set min-replicas-to-write, and min-replicas-max-lag \
              to less than the ttl; where a late write would do harm, compare the term as a fencing token",
         )
+        .coded("not-waited-for")
     })
 }
 
@@ -219,12 +245,15 @@ fn waited_for(info: &Info<'_>, needed: usize) -> Option<Finding> {
     }
     let connected = info.replicas_in_step();
     if connected < needed {
-        return Some(Finding::error(
-            format!("the server has {connected} replicas in step, and {needed} have to confirm each lease and lock"),
-            "nobody leads, and no lock is taken, until there are so many",
-            "start replicas, and see that they follow this server (REPLICAOF; its log says why they do not); or lower \
-             Config::replicas (LEADER_REPLICAS)",
-        ));
+        return Some(
+            Finding::error(
+                format!("the server has {connected} replicas in step, and {needed} have to confirm each lease and lock"),
+                "nobody leads, and no lock is taken, until there are so many",
+                "start replicas, and see that they follow this server (REPLICAOF; its log says why they do not); or lower \
+                 Config::replicas (LEADER_REPLICAS)",
+            )
+            .coded("replicas-missing"),
+        );
     }
     // A node that is cut off from most of its cluster stops by itself.
     (connected > needed && !info.as_node).then(|| {
@@ -236,6 +265,7 @@ fn waited_for(info: &Info<'_>, needed: usize) -> Option<Finding> {
             ),
             format!("if that must not be: Config::replicas({connected}); then nobody leads while one of them is missing"),
         )
+        .coded("not-waited-for")
     })
 }
 
@@ -247,6 +277,7 @@ fn alone(info: &Info<'_>) -> Option<Finding> {
             "if it fails, nobody leads the groups in its slots until it is back",
             "give it a replica",
         )
+        .coded("no-replica")
     })
 }
 

@@ -16,6 +16,7 @@ local function renew(command)
   local lasts = math.max(command.ttl, group.older - now)
   changes['until'] = text(now + lasts)
   if lasts ~= group.ttl or changes.ttl then changes.ttl = text(lasts) end
+  if command.jobs ~= '' then changes.jobs = command.jobs end
   grant(command, group, lasts, changes)
   return {'renewed'}
 end

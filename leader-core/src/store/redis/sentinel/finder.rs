@@ -9,7 +9,9 @@ use tokio::time::{Instant, timeout_at};
 
 use super::super::address::{Address, Sentinels, Server};
 use super::super::connection::{Client, Failure};
+use super::super::tie::all;
 use super::answer::{self, Found, Told};
+use super::doctor::{self, Word};
 use super::tally::Tally;
 
 /// Makes a client for one server.
@@ -129,6 +131,20 @@ impl Finder {
         }
         // If they cannot be asked now, the next look comes.
         let _ = self.find(timeout).await;
+    }
+
+    /// Asks all sentinels what they know of the service and of each other, for the doctor: nothing is kept of it.
+    pub(super) async fn survey(&self, timeout: Duration) -> Vec<(Server, Word)> {
+        let ask = |server: &Server| {
+            let client = (self.connector)(self.sentinels.access.to(server.clone()));
+            let (server, question) = (server.clone(), answer::what_of(&self.sentinels.service));
+            async move {
+                let asked = async { client.connect(timeout).await?.run(question, timeout).await };
+                let answer = tokio::time::timeout(timeout, asked).await.unwrap_or(Err(Failure::TimedOut));
+                (server, doctor::read(answer))
+            }
+        };
+        all(self.sentinels.servers.iter().map(ask)).await
     }
 
     /// Asks one.

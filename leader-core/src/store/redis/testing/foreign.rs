@@ -1,6 +1,6 @@
 //! What is read of the bytes of servers and of other programs, for tests that hand in any.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::super::address::{Access, Place, Server};
@@ -11,8 +11,8 @@ use super::super::doctor::leases::Survey;
 use super::super::doctor::server::{self, Info};
 use super::super::keys::Keys;
 use super::super::sentinel::answer::{self, Told};
-use super::super::{failure, fence, jobs};
-use crate::doctor::Finding;
+use super::super::{failure, fence};
+use crate::doctor::{self, Finding};
 use crate::error::StoreError;
 use crate::fence::GuardedAnswer;
 use crate::group::GroupName;
@@ -73,19 +73,17 @@ pub fn primary(place: Reply, rest: Reply) -> Result<Named, String> {
     }
 }
 
-/// What a record says about a program and the functions that it runs.
+/// What a record says about a program and what it does for a group: its functions and jobs, one line each.
 #[must_use]
-pub fn described(program: &str, functions: &[String]) -> String {
-    let group = group();
-    let all: HashMap<_, _> = jobs::described(program, &BTreeMap::from([(group, functions.to_vec())]));
-    all.into_values().next().unwrap_or_default()
+pub fn described(program: &str, lines: &[String]) -> String {
+    doctor::describe(program, lines)
 }
 
-/// The program in such a text, and which of `functions` it does not run.
+/// What is said of a leader that is described so, where `program` does this: what it lacks of that. `led`: for how long it has
+/// led.
 #[must_use]
-pub fn missing(description: &str, functions: &[String]) -> (String, Vec<String>) {
-    let (program, missing) = jobs::missing(description, functions);
-    (program.to_owned(), missing.into_iter().map(str::to_owned).collect())
+pub fn lack(description: &str, program: &str, lines: &[String], led: Option<Duration>) -> Option<String> {
+    doctor::lack(description, program, lines, led).map(|lack| lack.text)
 }
 
 /// What a server's error means.
@@ -116,7 +114,7 @@ pub fn findings(info: &str, replicas: u8, refusal: &str, leases: Reply) -> Vec<F
         timeout: Duration::from_secs(1),
     };
     let keys = Keys::new("leader:");
-    let mut survey = Survey::new(&examination, &keys);
+    let mut survey = Survey::new(&examination, &keys, Duration::ZERO, Some(Duration::from_secs(1_700_000_000)));
     survey.take(&[&group], Reply::List(vec![leases]));
     let mut found = server::judge(Some(&Info::new(info)), Some(refusal), replicas);
     found.extend(survey.judge());

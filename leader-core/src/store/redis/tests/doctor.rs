@@ -35,14 +35,12 @@ async fn connect(store: &RedisStore, id: &str, program: &str, groups: BTreeMap<G
 }
 
 async fn examined(store: &RedisStore) -> Vec<Finding> {
-    let examination = Examination {
-        candidate: candidate("me"),
-        groups: groups(),
-        program: "billing".to_owned(),
-        ttl: TTL,
-        timeout: AMPLE,
-    };
-    store.examine(examination).await.unwrap()
+    examined_with(store, groups(), TTL).await
+}
+
+async fn examined_with(store: &RedisStore, groups: BTreeMap<GroupName, Vec<String>>, ttl: Duration) -> Vec<Finding> {
+    let (candidate, program) = (candidate("me"), "billing".to_owned());
+    store.examine(Examination { candidate, groups, program, ttl, timeout: AMPLE }).await.unwrap()
 }
 
 async fn acquire(store: &RedisStore, id: &str, group: &str) -> Result<Answer, crate::StoreError> {
@@ -158,12 +156,100 @@ async fn another_program_that_leads_without_our_functions_is_found() {
     assert!(matches!(acquire(&theirs, "other", "a").await, Ok(Answer::Won(_))));
     let (severity, found) = one(&ours, &server, &[]).await;
     assert!(severity == Severity::Error, "{found}");
-    assert!(found.contains("(held by `other` of the program `mail`, which has no jobs::a)"), "{found}");
-    // For another version of the same program that is no news.
-    let (ours, theirs) = (store_at(&server.url()).prefix("v:").unwrap(), store_at(&server.url()).prefix("v:").unwrap());
-    connect(&theirs, "older", "billing", BTreeMap::from([(GroupName::new("a").unwrap(), vec![])])).await;
-    assert!(matches!(acquire(&theirs, "older", "a").await, Ok(Answer::Won(_))));
+    assert!(found.contains("(held by `other` of the program `mail`, which has no jobs::a"), "{found}");
+    assert!(found.contains(", and has jobs::x, which this instance has not"), "{found}");
+}
+
+#[tokio::test]
+async fn another_version_that_leads_without_our_jobs_is_found_and_not_when_it_has_started_them() {
+    let Some(server) = Server::start(&[]) else { return };
+    let (ours, theirs) = (store_at(&server.url()), store_at(&server.url()));
+    let older = candidate("older");
+    let of_a = |lines: &[&str]| {
+        BTreeMap::from([(GroupName::new("a").unwrap(), lines.iter().map(ToString::to_string).collect())])
+    };
+    connect(&theirs, "older", "billing", of_a(&["jobs::a"])).await;
+    let Ok(Answer::Won(won)) = acquire(&theirs, "older", "a").await else { panic!() };
+    let groups = || {
+        BTreeMap::from([(GroupName::new("a").unwrap(), ["jobs::a", "@", "@digest @daily"].map(str::to_owned).into())])
+    };
+    assert_eq!(examined_with(&ours, groups(), TTL).await, [], "it may be about to start them");
+    let renew = |answer| async move {
+        let command = Command {
+            group: GroupName::new("a").unwrap(),
+            candidate: candidate("older"),
+            ttl: TTL,
+            op: Op::Renew { term: won.term },
+        };
+        let answers = LeaseStore::execute(answer, Batch { commands: vec![command], timeout: AMPLE }).await.unwrap();
+        assert_eq!(answers, [Ok(Answer::Renewed)]);
+    };
+    theirs.describe(older.incarnation, of_a(&["jobs::a", "@", "@digest @hourly"])).await.unwrap();
+    renew(&theirs).await;
+    let found = examined_with(&ours, groups(), TTL).await;
+    let [finding] = &found[..] else { panic!("{found:?}") };
+    assert!(finding.code == "other-jobs" && finding.severity == Severity::Warning, "{finding}");
+    assert!(finding.what.contains("which runs job digest at `@hourly` instead of `@daily`"), "{finding}");
+    theirs.describe(older.incarnation, of_a(&["jobs::a", "@", "@digest @daily", "@more @hourly"])).await.unwrap();
+    renew(&theirs).await;
+    assert_eq!(examined_with(&ours, groups(), TTL).await, []);
+}
+
+#[tokio::test]
+async fn a_leader_with_another_ttl_is_found_unless_this_instance_reckons_with_the_larger() {
+    let Some(server) = Server::start(&[]) else { return };
+    let (ours, theirs) = (store_at(&server.url()), store_at(&server.url()));
+    connect(&theirs, "other", "billing", groups()).await;
+    assert!(matches!(acquire(&theirs, "other", "a").await, Ok(Answer::Won(_))));
     assert_eq!(examined(&ours).await, []);
+    let found = examined_with(&ours, groups(), TTL / 2).await;
+    let [finding] = &found[..] else { panic!("{found:?}") };
+    let text = "`leader:a` (held by `other` with a ttl of 600s, where this instance has 300s)";
+    assert!(finding.code == "other-ttl" && finding.what.contains(text), "{finding}");
+    assert_eq!(examined_with(&ours.shortest_quarantine(TTL), groups(), TTL / 2).await, []);
+}
+
+#[tokio::test]
+async fn two_that_live_with_one_id_find_each_other_before_either_leads() {
+    let Some(server) = Server::start(&[]) else { return };
+    let (ours, theirs) = (store_at(&server.url()), store_at(&server.url()));
+    connect(&ours, "me", "billing", groups()).await;
+    assert_eq!(examined(&ours).await, []);
+    let twin = Candidate { incarnation: Incarnation::from_u128(2), ..candidate("me") };
+    let (announcer, mut announced) = Announcer::new();
+    let program = "billing".to_owned();
+    let session = Session { candidate: twin.clone(), groups: groups(), program, announcer, timeout: AMPLE };
+    theirs.connect(session).await.unwrap();
+    let found = examined(&ours).await;
+    let [finding] = &found[..] else { panic!("{found:?}") };
+    assert!(finding.code == "same-id" && finding.severity == Severity::Error, "{finding}");
+    assert!(finding.what.contains(&format!("process {} on ", std::process::id())), "{finding}");
+    assert_eq!(announced.recv().await, Some(crate::store::Announcement::Examine), "the other one looks, too");
+    assert_eq!(server.ask(&["DBSIZE"]), Reply::Integer(0));
+    theirs.disconnect(twin.incarnation).await.unwrap();
+    assert_eq!(examined(&ours).await, []);
+}
+
+#[tokio::test]
+async fn a_server_that_waits_too_long_for_its_replicas_is_found_and_one_that_does_not_say_so() {
+    let Some(server) = Server::start(&[]) else { return };
+    let port = server.port.to_string();
+    let Some(_replica) = Server::start(&["--replicaof", "127.0.0.1", &port]) else { return };
+    assert_eq!(server.ask(&["CONFIG", "SET", "min-replicas-to-write", "1"]), text("OK"));
+    let is_in_step = || matches!(server.ask(&["INFO", "replication"]), Reply::Text(info) if info.contains("min_slaves_good_slaves:1"));
+    while !is_in_step() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let store = store_at(&server.url());
+    assert_eq!(examined(&store).await, [], "it waits for 10 s, and the ttl is longer");
+    let (severity, found) = one(&store, &server, &[&["CONFIG", "SET", "min-replicas-max-lag", "600"]]).await;
+    assert!(severity == Severity::Warning && found.contains("min-replicas-max-lag is 600s"), "{found}");
+    let store = limited(&server, &Keys::new("leader:").permissions());
+    let (_, found) = one(&store, &server, &[]).await;
+    assert!(found.ends_with("+config|get"), "{found}");
+    assert_eq!(server.ask(&["ACL", "SETUSER", "app", "+config|get"]), text("OK"));
+    let (_, found) = one(&store, &server, &[]).await;
+    assert!(found.contains("is 600s"), "{found}");
 }
 
 #[tokio::test]

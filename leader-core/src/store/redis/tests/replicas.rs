@@ -325,6 +325,6 @@ async fn the_doctor_says_when_replicas_are_missing_when_they_are_not_all_and_whe
     let error = me.ask(acquire(), AMPLE).await.unwrap_err();
     assert!(error.is_permanent() && error.to_string().contains("+subscribe +wait"), "{error}");
     pair.primary.ask(&["ACL", "SETUSER", "app", "+wait"]);
-    assert_eq!(examined(store()).await, []);
+    assert_eq!(me.examined().await, []);
     assert!(matches!(me.ask(acquire(), AMPLE).await, Ok(Answer::Won(_))));
 }

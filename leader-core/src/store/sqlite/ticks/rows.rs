@@ -46,6 +46,14 @@ pub(in crate::store::sqlite) fn create(db: &Connection) -> rusqlite::Result<()> 
     )
 }
 
+/// The jobs of a group that have a record, each with the last tick that was claimed; without those that are none of ours.
+pub(in crate::store::sqlite) fn jobs_of(from: &Connection, group: &GroupName) -> rusqlite::Result<Vec<(JobName, i64)>> {
+    let mut select = from.prepare_cached(r#"SELECT name, "last" FROM job WHERE grp = ?1"#)?;
+    let rows = select.query_map([group.as_str()], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))?;
+    let ours = |(name, last): (String, String)| Some((JobName::new(name).ok()?, seconds(&last)?));
+    rows.filter_map(|row| row.map(ours).transpose()).collect()
+}
+
 /// Which file this is, also after the host was started again: another one with the same records is a copy, such as a backup
 /// that was put in place, and may have forgotten claims.
 ///
