@@ -111,11 +111,11 @@ impl Driver {
 
     /// The groups, each with the functions of this program that it gates, and with its jobs.
     pub(super) fn gated(&self) -> BTreeMap<GroupName, Vec<String>> {
-        let mut declared = declared_groups();
+        let (mut declared, mut jobs) = (declared_groups(), self.shared.jobs.lines());
         let mut functions = |group: &GroupName| {
             let sites = declared.remove(group.as_str()).unwrap_or_default();
             let functions = sites.iter().map(|site| format!("{}::{}", site.module, site.function));
-            functions.chain(self.shared.jobs.lines(group)).collect()
+            functions.chain(jobs(group)).collect()
         };
         self.shared.cells.keys().map(|group| (group.clone(), functions(group))).collect()
     }

@@ -78,7 +78,8 @@ pub trait LeaseStore: Send + Sync + 'static {
     /// [`Announcer`], through which the store tells of releases until [`disconnect`](Self::disconnect).
     ///
     /// # Errors
-    /// A permanent [`StoreError`] fails the start of the elector; after a passing one `connect` is called again.
+    /// A permanent [`StoreError`] fails the start of the elector; after a passing one `connect` is called again, with what the
+    /// elector does by then ([`Session::groups`]).
     fn connect(&self, session: Session) -> StoreFuture<'_, ()>;
 
     /// Executes the commands, and answers each in order.

@@ -1,6 +1,7 @@
 //! What the doctor finds and what a store refuses: in the answer, the status and the log, each thing once.
 #![expect(clippy::unwrap_used, reason = "clippy takes only functions with #[test] for tests")]
 
+mod again;
 mod log;
 mod patient;
 mod refused;

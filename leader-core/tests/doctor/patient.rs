@@ -1,9 +1,10 @@
 //! A store whose health a test decides.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use leader_core::store::{Answers, Batch, Examination, Guarantees, LeaseStore, MemoryStore, Session, StoreFuture};
-use leader_core::{Finding, Incarnation, StoreError};
+use leader_core::{Finding, GroupName, Incarnation, StoreError};
 use tokio::sync::watch;
 
 /// What becomes of an examination.
@@ -21,11 +22,21 @@ pub(crate) struct Patient {
     memory: MemoryStore,
     health: Arc<Mutex<Health>>,
     begun: watch::Sender<usize>,
+    described: watch::Sender<usize>,
+    /// What its elector did for the group `default`, by the last examination.
+    work: Arc<Mutex<Vec<String>>>,
 }
 
 impl Patient {
     pub(crate) fn new(health: Health) -> Self {
-        Self { memory: MemoryStore::new(), health: Arc::new(Mutex::new(health)), begun: watch::Sender::new(0) }
+        let [begun, described] = [0, 0].map(watch::Sender::new);
+        Self {
+            memory: MemoryStore::new(),
+            health: Arc::new(Mutex::new(health)),
+            begun,
+            described,
+            work: Arc::default(),
+        }
     }
 
     /// From the next examination on.
@@ -36,6 +47,19 @@ impl Patient {
     /// Waits until so many examinations have begun.
     pub(crate) async fn examined(&self, times: usize) {
         self.begun.subscribe().wait_for(|&begun| begun >= times).await.unwrap();
+    }
+
+    /// Waits until it was told so often that its elector does something else.
+    pub(crate) async fn described(&self, times: usize) {
+        self.described.subscribe().wait_for(|&described| described >= times).await.unwrap();
+    }
+
+    pub(crate) fn descriptions(&self) -> usize {
+        *self.described.borrow()
+    }
+
+    pub(crate) fn work(&self) -> Vec<String> {
+        self.work.lock().unwrap().clone()
     }
 
     pub(crate) fn examinations(&self) -> usize {
@@ -62,7 +86,8 @@ impl LeaseStore for Patient {
     }
 
     fn examine(&self, examination: Examination) -> StoreFuture<'_, Vec<Finding>> {
-        assert!(examination.groups.keys().any(|group| group.as_str() == "default"));
+        let default = GroupName::new("default").unwrap();
+        self.work.lock().unwrap().clone_from(&examination.groups[&default]);
         let health = self.health.lock().unwrap().clone();
         self.begun.send_modify(|begun| *begun += 1);
         Box::pin(async move {
@@ -73,6 +98,11 @@ impl LeaseStore for Patient {
                 Health::Panics => panic!("as the test asked"),
             }
         })
+    }
+
+    fn describe(&self, _: Incarnation, _: BTreeMap<GroupName, Vec<String>>) -> StoreFuture<'_, ()> {
+        self.described.send_modify(|described| *described += 1);
+        Box::pin(std::future::ready(Ok(())))
     }
 
     fn disconnect(&self, incarnation: Incarnation) -> StoreFuture<'_, ()> {

@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use leader_core::store::{Announcement, Answer, Examination, JobName, LeaseStore, Op, TickBatch, TickCommand, TickOp};
+use leader_core::testing::Listener;
 use leader_core::{Finding, Severity};
 use rusqlite::Connection;
 
@@ -176,6 +177,22 @@ async fn a_leader_with_another_ttl_or_other_work_is_found_and_not_when_it_has_gi
 }
 
 #[tokio::test]
+async fn an_elector_that_connects_again_says_what_it_does_by_then() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("leader.db");
+    let (a, b) = (Party::join(&path, "a").await.unwrap(), Party::join(&path, "b").await.unwrap());
+    a.win().await;
+    let ours = ["m::a", "@", "@digest 0 0 3 * * *"];
+    one(&examined_with(&b, &ours).await, "other-jobs");
+    // Its driver has given the first connect up, which was done all the same, and its jobs were started since.
+    let (mut session, _listener) = Listener::new(a.candidate.clone(), [group("g")]);
+    session.groups.insert(group("g"), ours.map(str::to_owned).into());
+    session.program = "a test".to_owned();
+    a.store.connect(session).await.unwrap();
+    assert_eq!(examined_with(&b, &ours).await, []);
+}
+
+#[tokio::test]
 async fn a_record_of_a_job_that_no_instance_has_is_found_once_all_have_started_theirs() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("leader.db");
@@ -248,7 +265,7 @@ fn a_file_in_a_containers_own_layer_is_found() {
     let path = disk.path().join("merged/leader.db");
     let Some(other) = Other::start(&path, &wrapper, &[("NOMAD_ALLOC_ID", "1"), (EXAMINES, "1")]) else { return };
     assert_eq!(other.said, "container-file");
-    // On a disk that all can mount there is nothing to find, wherever that is.
+    // On a disk that all can mount, and not all can write to, there is nothing to find, wherever that is.
     let path = disk.path().join("leader.db");
     let wrapper = [
         "unshare",

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leader_core::{Config, Elector, Finding, FreshStore, Severity};
-use leader_cron::{Job, Scheduler};
+use leader_cron::{Explanation, Job, Scheduler};
 use leader_tests::redis::RedisServer;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -65,4 +65,35 @@ async fn a_follower_says_what_its_leader_lacks_on_a_file() {
 async fn a_follower_says_what_its_leader_lacks_on_redis() {
     let Some(redis) = RedisServer::start(&[]) else { return };
     a_follower_says_what_its_leader_lacks(&redis.url()).await;
+}
+
+/// What it finds about records of jobs, if that is something.
+async fn unused_record(elector: &Elector) -> Option<String> {
+    let found = elector.doctor().await.unwrap();
+    found.into_iter().find(|finding| finding.code == "unused-record").map(|finding| finding.what)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_was_taken_out_is_missed_and_those_of_an_elector_that_drains_are_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = Config::new(format!("sqlite://{}/leader.db", folder.path().display()));
+    let elector = Elector::start(config.ttl(Duration::from_secs(60))).await.unwrap();
+    let jobs = ["digest", "report"].map(|name| job(name, "@hourly"));
+    let jobs = jobs.into_iter().fold(Scheduler::new(&elector), Scheduler::job).start().unwrap();
+    let recorded = async {
+        for name in ["digest", "report"] {
+            let tick = jobs.next_ticks(name, 1).unwrap()[0];
+            while jobs.explain(name, tick).await.unwrap() == Explanation::NoRecord {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, recorded).await.unwrap();
+    assert_eq!(unused_record(&elector).await, None);
+    jobs.remove("report").unwrap();
+    let found = unused_record(&elector).await.unwrap();
+    assert!(found.ends_with(": job `report` of group `default`"), "{found}");
+    jobs.stop(PATIENCE).await.unwrap();
+    assert_eq!(unused_record(&elector).await, Some(found), "digest goes on elsewhere, or later");
+    elector.shutdown(PATIENCE).await.unwrap();
 }

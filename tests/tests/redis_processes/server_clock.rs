@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use leader_core::BootInstant;
+use leader_core::{BootInstant, Config, Elector, FreshStore};
 use leader_examples::history::Overlap;
 use leader_tests::process::{Command, Reign};
 use leader_tests::redis::RedisServer;
 
-use crate::{BRIEF, Scene, later};
+use crate::{BRIEF, LONG, Scene, later};
 
 const TTL: Duration = Duration::from_secs(6);
 const HEARTBEAT: Duration = Duration::from_secs(1);
@@ -72,4 +72,22 @@ fn a_step_of_the_servers_clock_back_keeps_nobody_from_leading() {
     scene.fleet.cont(&reign.label);
     scene.until_well(&["a", "b"]);
     scene.fleet.assert_safe();
+}
+
+/// Each elector sees it that has looked before.
+#[tokio::test]
+async fn a_step_of_the_servers_clock_is_told_by_the_next_examination() {
+    let Some(redis) = RedisServer::start_with_clock(&[]) else { return };
+    let elector = Elector::start(Config::new(redis.url()).ttl(LONG).fresh_store(FreshStore::Trust)).await.unwrap();
+    let jumps = async || {
+        let found = elector.doctor().await.unwrap().into_iter().filter(|finding| finding.code == "clock-jumped");
+        found.map(|finding| finding.what).collect::<Vec<_>>()
+    };
+    assert!(jumps().await.is_empty());
+    for (offset_ms, told) in [(HOUR_MS, "ahead by 3"), (0, "back by 3")] {
+        redis.set_clock(offset_ms);
+        // By an hour, less what the two round trips took.
+        let found = jumps().await;
+        assert!(matches!(&found[..], [text] if text.contains(told)), "{found:?}");
+    }
 }

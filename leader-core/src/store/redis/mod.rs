@@ -381,10 +381,12 @@ impl LeaseStore for RedisStore {
     fn connect(&self, session: super::Session) -> StoreFuture<'_, ()> {
         Box::pin(async move {
             let (incarnation, timeout) = (session.candidate.incarnation, session.timeout);
-            let fences = self.script_with(fence::SET);
+            let (fences, groups) = (self.script_with(fence::SET), session.groups.clone());
             let ties = Arc::clone(
                 self.all_ties().entry(incarnation).or_insert_with(|| Arc::new(Ties::new(&self.0, fences, session))),
             );
+            // If they are of an attempt before this one, the elector may have started its jobs since.
+            ties.tell(&groups);
             // An attempt that takes longer than a call may goes on: the next call finds what has become of it.
             let opened = match (ties.leases.listener(), &ties.aside) {
                 (Some(session), Some(Tie::Server(aside))) => {
@@ -458,10 +460,8 @@ impl LeaseStore for RedisStore {
 
     fn describe(&self, incarnation: Incarnation, groups: BTreeMap<GroupName, Vec<String>>) -> StoreFuture<'_, ()> {
         // One that is not connected, or not any more, says it when it is.
-        if let Ok(ties) = self.ties(incarnation)
-            && let Some(elector) = ties.leases.listener().and_then(Session::elector)
-        {
-            elector.told.change(&groups);
+        if let Ok(ties) = self.ties(incarnation) {
+            ties.tell(&groups);
         }
         Box::pin(std::future::ready(Ok(())))
     }

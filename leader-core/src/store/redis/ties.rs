@@ -1,5 +1,6 @@
 //! All ties of one elector to the store, each with connections of its own: no lease ever waits behind anything else.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::address::{Cluster, Place};
@@ -11,6 +12,7 @@ use super::sentinel::SentinelClient;
 use super::session::{Script, Session};
 use super::tie::Tie;
 use super::{Inner, ticks};
+use crate::group::GroupName;
 use crate::store::Session as Asked;
 
 /// What the URL means.
@@ -74,6 +76,13 @@ impl Ties {
                 let leases = Tie::Cluster(nodes(leases).listening(listener));
                 Self { leases, aside, locks, ticks, fences, map: Some(map), memory: Memory::default() }
             }
+        }
+    }
+
+    /// From now on that is what its elector does for these groups.
+    pub(super) fn tell(&self, groups: &BTreeMap<GroupName, Vec<String>>) {
+        if let Some(elector) = self.leases.listener().and_then(Session::elector) {
+            elector.told.change(groups);
         }
     }
 }

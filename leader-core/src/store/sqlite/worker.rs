@@ -253,6 +253,10 @@ impl Worker {
         let groups = session.groups.into_keys().collect();
         if let Some(member) = self.members.get_mut(&incarnation) {
             (member.announcer, member.groups) = (session.announcer, groups);
+            if let Some(life) = &mut member.life {
+                // The connect before this one was given up, and the jobs may have been started since. Else as below.
+                let _ = life.tell(&card);
+            }
             return Ok(());
         }
         let open = match &mut self.open {

@@ -33,6 +33,12 @@ fn is_of_leases(request: &Request) -> bool {
     request.arguments.first().is_some_and(|script| script == leases::SCRIPT.as_bytes())
 }
 
+/// What `TIME` answers where the clock is ahead by so much.
+fn time(ahead: Duration) -> Reply {
+    let now = std::time::UNIX_EPOCH.elapsed().unwrap() + ahead;
+    Reply::List([now.as_secs(), now.subsec_micros().into()].map(|part| Reply::Text(part.to_string())).into())
+}
+
 /// Of a server that is healthy, and has another one's lease under the key of each group.
 fn healthy(request: &Request) -> Result<Reply, Failure> {
     let text = |text: &str| Reply::Text(text.to_owned());
@@ -42,10 +48,7 @@ fn healthy(request: &Request) -> Result<Reply, Failure> {
         ),
         "SCRIPT" => text("5ca1ab1e"),
         "ACL" => text("app"),
-        "TIME" => {
-            let now = std::time::UNIX_EPOCH.elapsed().unwrap();
-            Reply::List(vec![text(&now.as_secs().to_string()), text(&now.subsec_micros().to_string())])
-        }
+        "TIME" => time(Duration::ZERO),
         "EVALSHA" | "EVAL" if !is_of_leases(request) => Reply::List(vec![]),
         "EVAL" => {
             let groups = std::str::from_utf8(&request.arguments[1]).unwrap().parse::<usize>().unwrap() / 2;
@@ -72,6 +75,15 @@ async fn examined(
     until: Instant,
     answer: impl Fn(&Request) -> Result<Reply, Failure> + Send + Sync + 'static,
 ) -> (Vec<Finding>, Vec<Request>) {
+    examined_with(None, groups, until, answer).await
+}
+
+async fn examined_with(
+    memory: Option<&Memory>,
+    groups: usize,
+    until: Instant,
+    answer: impl Fn(&Request) -> Result<Reply, Failure> + Send + Sync + 'static,
+) -> (Vec<Finding>, Vec<Request>) {
     let link = Scripted { answer, asked: Mutex::default() };
     let examination = Examination {
         candidate: Candidate { id: InstanceId::new("me").unwrap(), incarnation: Incarnation::from_u128(1) },
@@ -86,7 +98,7 @@ async fn examined(
         deaf: None,
         shortest_quarantine: Duration::ZERO,
         twins: None,
-        memory: None,
+        memory,
         replicas: 0,
         until,
     };
@@ -168,4 +180,19 @@ async fn a_server_of_a_cluster_or_one_that_loads_is_asked_no_more() {
         .await;
         assert_eq!((found.len(), asked.len()), (1, 1), "{line}: {found:?}");
     }
+}
+
+#[tokio::test]
+async fn a_server_whose_clock_is_set_from_one_look_to_the_next_is_found_by_what_the_same_elector_remembers() {
+    let memory = Memory::default();
+    let look = async |memory, ahead| {
+        let ahead = Duration::from_secs(ahead);
+        let answer = move |request: &Request| if request.name == "TIME" { Ok(time(ahead)) } else { healthy(request) };
+        let (found, _) = examined_with(memory, 0, in_time(), answer).await;
+        found.into_iter().map(|finding| finding.code).collect::<Vec<_>>()
+    };
+    assert!(look(Some(&memory), 0).await.is_empty());
+    assert_eq!(look(Some(&memory), 3600).await, ["clock-apart", "clock-jumped"]);
+    assert_eq!(look(Some(&memory), 3600).await, ["clock-apart", "clock-jumped"], "for ten minutes");
+    assert_eq!(look(Some(&Memory::default()), 3600).await, ["clock-apart"], "another elector has not seen it before");
 }

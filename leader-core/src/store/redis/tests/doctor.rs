@@ -1,6 +1,7 @@
 //! What the doctor finds on real servers.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tempfile::tempdir;
@@ -8,7 +9,7 @@ use tempfile::tempdir;
 use super::super::RedisStore;
 use super::super::keys::Keys;
 use super::server::Server;
-use super::{AMPLE, Reply, chosen, store_at, text};
+use super::{AMPLE, Reply, SHORT, chosen, store_at, text};
 use crate::doctor::{Finding, Severity};
 use crate::group::GroupName;
 use crate::identity::{Candidate, Incarnation, InstanceId};
@@ -193,6 +194,26 @@ async fn another_version_that_leads_without_our_jobs_is_found_and_not_when_it_ha
     theirs.describe(older.incarnation, of_a(&["jobs::a", "@", "@digest @daily", "@more @hourly"])).await.unwrap();
     renew(&theirs).await;
     assert_eq!(examined_with(&ours, groups(), TTL).await, []);
+}
+
+#[tokio::test]
+async fn jobs_that_were_started_while_the_server_was_away_stand_in_the_record() {
+    let Some(mut server) = Server::start(&[]) else { return };
+    server.kill();
+    let config = Config::new(server.url()).redis_client(chosen()).ttl(AMPLE).fresh_store(FreshStore::Trust);
+    let elector = Elector::start(config.start_timeout(SHORT)).await.unwrap();
+    // Not before the first attempt has failed.
+    while elector.status().problems.is_empty() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let digest = (Arc::from("digest"), Some((GroupName::new("default").unwrap(), "@daily".to_owned())));
+    let _claim = elector.__claim_jobs(&[digest]).unwrap();
+    let mut events = elector.subscribe("default").unwrap();
+    server.restart();
+    while !matches!(events.next().await.unwrap(), crate::Event::Acquired { .. }) {}
+    let Reply::List(record) = server.ask(&["HGETALL", "{leader:default}:term"]) else { panic!() };
+    let tells = |part: &Reply| matches!(part, Reply::Text(text) if text.ends_with("\n@\n@digest @daily"));
+    assert!(record.iter().any(tells), "{record:?}");
 }
 
 #[tokio::test]
