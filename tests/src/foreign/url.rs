@@ -27,8 +27,7 @@ fn any(url: &str) {
     let Ok(store) = RedisStore::new(url) else { return };
     let shown = leader_core::store::LeaseStore::address(&store);
     assert_one_line(&shown);
-    // The name of a service may have characters that have to be encoded in a URL.
-    if !shown.contains(['%', '?', '#']) && shown.matches('@').count() == usize::from(shown.contains("***@")) {
+    if shown.matches('@').count() == usize::from(shown.contains("***@")) {
         let without = shown.replacen("***@", "", 1);
         let again = RedisStore::new(&without).unwrap_or_else(|error| panic!("{url} is shown as {shown}: {error}"));
         assert_eq!(leader_core::store::LeaseStore::address(&again), without, "{url}");
@@ -65,10 +64,10 @@ fn made(bytes: &mut Bytes<'_>) {
         1 => format!("{scheme}:{password}{hosts}{tail}"),
         _ => format!("{scheme}{user}:{password}{hosts}{tail}"),
     };
-    // What nobody can tell from a host, or from the name of a store in memory, is one.
-    let is_host = !encoded && inner.contains('@') && !hosts.contains('@');
+    // What nobody can tell from a host, from the name of a service, or from that of a store in memory, is one.
+    let is_name = !encoded && !hosts.contains('@') && (inner.contains('@') || sentinels && user.contains('/'));
     let is_of_no_server = ["memory:", "sqlite:"].iter().any(|scheme| url.starts_with(scheme));
-    if user.contains(MARK) || is_host || is_of_no_server {
+    if user.contains(MARK) || is_name || is_of_no_server {
         return;
     }
     for shown in all_that_is_shown(&url) {

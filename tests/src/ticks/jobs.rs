@@ -13,6 +13,8 @@ pub(super) struct Job {
     pub(super) group: usize,
     /// In the first version of the program, if that one knows it, and in the second.
     schedules: [Option<&'static str>; 2],
+    /// What they mean.
+    parsed: [Option<Schedule>; 2],
     pub(super) policy: Policy,
     /// How long its bodies run, at least and at most, in milliseconds.
     pub(super) body: (i64, i64),
@@ -28,7 +30,7 @@ pub(super) const GROUPS: [&str; 2] = ["default", "new"];
 impl Job {
     /// What this version of the program knows of it.
     pub(super) fn schedule(&self, version: usize) -> Option<Schedule> {
-        self.schedules[version].map(|expression| Schedule::parse(expression, None).expect("a valid expression"))
+        self.parsed[version].clone()
     }
 
     /// The ticks that count, whichever version leads: those that both have.
@@ -74,12 +76,14 @@ pub(super) fn jobs() -> Vec<Job> {
         name,
         group: 0,
         schedules: [Some(expression), Some(expression)],
+        parsed: [None, None],
         policy,
         body,
         cancels: false,
         poison: false,
     };
-    vec![
+    let parse = |expression| Schedule::parse(expression, None).expect("a valid expression");
+    let jobs = [
         job("second", "* * * * * *", all, (1, 20)),
         job("seven", "*/7 * * * * *", once, (10, 300)),
         job("long", "*/20 * * * * *", once, (1_000, 40_000)),
@@ -98,5 +102,6 @@ pub(super) fn jobs() -> Vec<Job> {
         Job { cancels: true, ..job("least-cancel", "*/15 * * * * *", least, (200, 5_000)) },
         Job { cancels: true, ..job("cancel", "*/5 * * * * *", once, (100, 3_000)) },
         job("window", "*/3 * * * * *", Policy { within: Some(Duration::from_secs(20)), ..all }, (1, 200)),
-    ]
+    ];
+    jobs.into_iter().map(|job| Job { parsed: job.schedules.map(|schedule| schedule.map(parse)), ..job }).collect()
 }

@@ -4,7 +4,7 @@
 //! what the server knew when it gave the lock away, and not by how long ago something happened: did it have the last change
 //! that the other holder's belief rests on? And if so, had the lock ended by the clock of the server that made that change?
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use leader_core::Term;
 
@@ -18,8 +18,8 @@ pub(super) struct LockJudge {
     views: HashMap<(usize, u128), View>,
     /// The last grant or extension of each, unless it was given back.
     last: HashMap<(usize, u128), Change>,
-    /// The token that each was given last.
-    granted: HashMap<(usize, u128), u64>,
+    /// The tokens that each was given.
+    granted: HashMap<(usize, u128), HashSet<u64>>,
     /// By key, who was given the lock, and whom the server could not take into account: why it did give it.
     excuses: HashMap<(usize, u128, u128), Excuse>,
     /// By key: the largest token that was given out, and what the clocks had shown at most by then.
@@ -87,8 +87,8 @@ impl LockJudge {
                 self.excuses.insert((key, nonce, *other), Excuse::Clock);
             }
         }
-        if self.granted.insert((key, nonce), token) == Some(token) {
-            // Won again: it is the same acquisition.
+        if !self.granted.entry((key, nonce)).or_default().insert(token) {
+            // Won again: it is the same acquisition. Also by a server that another one has taken the place of.
             return None;
         }
         let (before, shown) = self.tokens.get(&key).copied().unwrap_or_default();

@@ -11,7 +11,7 @@ use leader_core::{BootInstant, Term};
 use super::lock_judge::Change;
 use super::locked::{KEYS, LONGEST, guard};
 use super::settings::Variant;
-use super::topology::{Arrival, Link};
+use super::topology::{Arrival, Link, Waiting};
 use super::world::{Happening, World};
 
 /// The locks of one process.
@@ -237,10 +237,16 @@ impl World<'_> {
         for owner in did.told {
             self.tell_locker(node, &owner);
         }
-        self.lock_answers(from, no, node, Some(did.answer));
+        if self.cluster.waits() && matches!(did.answer, LockAnswer::Won { .. } | LockAnswer::Renewed) {
+            let patience = self.settings.operation_timeout().as_nanos() as u64;
+            self.cluster.hold(self.now, node, Waiting::Lock(from, no, did.answer), patience);
+        } else {
+            self.lock_answers(from, no, node, Some(did.answer));
+        }
     }
 
-    fn lock_answers(&mut self, from: Locker, no: AskedNo, node: usize, answer: Option<LockAnswer>) {
+    /// Sends an answer back; none: it has failed.
+    pub(super) fn lock_answers(&mut self, from: Locker, no: AskedNo, node: usize, answer: Option<LockAnswer>) {
         if let Some(way) = self.way_back(from.host, node) {
             self.agenda.add(self.now + way, Happening::Lock(LockEvent::Answered(from, no, answer)));
         }

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use leader_core::store::{Answer, TickAnswer};
+use leader_core::store::{Answer, LockAnswer, TickAnswer};
+use leader_core::testing::lock::AskedNo;
 
 use super::election::Voter;
 use super::host::Asker;
 use super::ledger::{Ledger, Memory, Write};
+use super::locks::Locker;
 use super::settings::{Settings, Variant};
 use super::world::{Happening, World};
 use crate::sim::clock::Clock;
@@ -25,6 +27,8 @@ pub(super) enum Waiting {
     /// A tick may be run, goes on, or is left to others. If a server that another one has taken the place of may say so by
     /// itself, and its leader goes to and fro between the two, the tick is run again by the next leader.
     Tick(Asker, TickAnswer),
+    /// A lock is given, or extended.
+    Lock(Locker, AskedNo, LockAnswer),
 }
 
 /// A connection to a server.
@@ -112,6 +116,7 @@ impl World<'_> {
             match waiting {
                 Waiting::Lease(from, answer) => self.lease_answers(from, node, enough.then_some(answer)),
                 Waiting::Tick(from, answer) => self.tick_answers(from, node, enough.then_some(answer)),
+                Waiting::Lock(from, no, answer) => self.lock_answers(from, no, node, enough.then_some(answer)),
             }
         }
         for (at, turn) in self.cluster.planned.drain(..) {

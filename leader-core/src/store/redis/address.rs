@@ -7,6 +7,12 @@ mod url;
 use std::fmt;
 use std::path::PathBuf;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+/// What is encoded in the name of a service, so that it means the same when it is read again: all that such a name should not
+/// have in it, by the documentation of Sentinel.
+const IN_A_SERVICE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.').remove(b'-').remove(b'_');
+
 /// Where the store is. Its `Debug` and `Display` show neither user nor password; nor do those of its parts.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) enum Place {
@@ -122,7 +128,8 @@ impl fmt::Display for Address {
 impl fmt::Display for Sentinels {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.watched.begin(f, "redis-sentinel", "rediss-sentinel")?;
-        write!(f, "{}/{}/{}", List(&self.servers), self.service, self.watched.database)
+        let service = utf8_percent_encode(&self.service, IN_A_SERVICE);
+        write!(f, "{}/{service}/{}", List(&self.servers), self.watched.database)
     }
 }
 

@@ -118,7 +118,10 @@ fn sentinels_are_a_list_with_a_service_and_the_servers_that_they_watch_have_thei
     for (url, shown) in [
         ("redis-sentinel://host/mymaster", "redis-sentinel://host:26379/mymaster/0"),
         ("redis-sentinel://host/mymaster/", "redis-sentinel://host:26379/mymaster/0"),
-        ("redis-sentinel://a,b:1,[::1],[::2]:3/m%2Fx/15", "redis-sentinel://a:26379,b:1,[::1]:26379,[::2]:3/m/x/15"),
+        (
+            "redis-sentinel://a,b:1,[::1],[::2]:3/m%2F%78/15",
+            "redis-sentinel://a:26379,b:1,[::1]:26379,[::2]:3/m%2Fx/15",
+        ),
         ("redis-sentinel://:secret@a,b/mymaster", "redis-sentinel://***@a:26379,b:26379/mymaster/0"),
         ("redis-sentinel://a/m?sentinel_password=secret", "redis-sentinel://a:26379/m/0"),
     ] {
