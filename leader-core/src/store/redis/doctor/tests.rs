@@ -72,6 +72,17 @@ async fn examined(
     until: Instant,
     answer: impl Fn(&Request) -> Result<Reply, Failure> + Send + Sync + 'static,
 ) -> (Vec<Finding>, Vec<Request>) {
+    examined_by(groups, until, false, None, answer).await
+}
+
+/// By sentinels, or with what was found out before.
+async fn examined_by(
+    groups: usize,
+    until: Instant,
+    sentinels: bool,
+    memory: Option<&Memory>,
+    answer: impl Fn(&Request) -> Result<Reply, Failure> + Send + Sync + 'static,
+) -> (Vec<Finding>, Vec<Request>) {
     let link = Scripted { answer, asked: Mutex::default() };
     let examination = Examination {
         candidate: Candidate { id: InstanceId::new("me").unwrap(), incarnation: Incarnation::from_u128(1) },
@@ -86,11 +97,11 @@ async fn examined(
         deaf: None,
         shortest_quarantine: Duration::ZERO,
         twins: None,
-        memory: None,
+        memory,
         replicas: 0,
         until,
     };
-    let found = examine(&link, here, false).await;
+    let found = examine(&link, here, sentinels).await;
     let found = found.unwrap_or_else(|failure| vec![unchecked("all", &describe(failure))]);
     (found, link.asked.into_inner().unwrap())
 }
@@ -167,5 +178,38 @@ async fn a_server_of_a_cluster_or_one_that_loads_is_asked_no_more() {
         })
         .await;
         assert_eq!((found.len(), asked.len()), (1, 1), "{line}: {found:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_tell_its_role_is_looked_at_all_the_same() {
+    for error in ["ERR unknown command 'ROLE'", "LOADING Redis is loading the dataset in memory"] {
+        let answer = move |request: &Request| match request.name {
+            "ROLE" => Err(Failure::Server(error.to_owned())),
+            _ => healthy(request),
+        };
+        let (found, asked) = examined_by(1, in_time(), true, None, answer).await;
+        let codes: Vec<&str> = found.iter().map(|finding| finding.code).collect();
+        assert_eq!(codes, ["no-replica", "foreign-lease"], "{error}: {found:?}");
+        assert!(asked.iter().any(|request| request.name == "TIME") && asked.iter().any(is_of_leases), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn settings_that_may_not_be_read_are_nothing_to_find_and_are_asked_for_once() {
+    let memory = Memory::default();
+    for attempts in [1, 0] {
+        let answer = |request: &Request| match request.name {
+            "INFO" => match healthy(request)? {
+                Reply::Text(info) => Ok(Reply::Text(format!("{info}min_slaves_good_slaves:1\r\n"))),
+                reply => panic!("{reply:?}"),
+            },
+            "CONFIG" => Err(denied_command("config|get")),
+            _ => healthy(request),
+        };
+        let (found, asked) = examined_by(1, in_time(), false, Some(&memory), answer).await;
+        let codes: Vec<&str> = found.iter().map(|finding| finding.code).collect();
+        assert_eq!(codes, ["foreign-lease"], "{found:?}");
+        assert_eq!(asked.iter().filter(|request| request.name == "CONFIG").count(), attempts);
     }
 }
