@@ -280,8 +280,8 @@ fn a_file_in_a_containers_own_layer_is_found() {
     assert_eq!(other.said, "container-file");
     // On a disk that all can mount there is nothing to find, wherever that is.
     let path = disk.path().join("leader.db");
-    let wrapper =
-        ["unshare", "--mount", "sh", "-c", "mount -t tmpfs leader-test \"$1\"; shift; exec \"$@\"", "sh", folder];
+    let script = "mount -t tmpfs -o mode=0755 leader-test \"$1\"; shift; exec \"$@\"";
+    let wrapper = ["unshare", "--mount", "sh", "-c", script, "sh", folder];
     let Some(other) = Other::start(&path, &wrapper, &[("NOMAD_ALLOC_ID", "1"), (EXAMINES, "1")]) else { return };
     assert_eq!(other.said, "");
 }

@@ -43,17 +43,18 @@ mod tests {
     use super::super::SqliteStore;
     use super::*;
     use crate::identity::{Candidate, Incarnation, InstanceId};
-    use crate::store::{Examination, LeaseStore};
+    use crate::store::{Announcer, Examination, LeaseStore, Session};
 
-    async fn found(path: &Path) -> Vec<Finding> {
-        let examination = Examination {
-            candidate: Candidate { id: InstanceId::new("me").unwrap(), incarnation: Incarnation::from_u128(1) },
-            groups: BTreeMap::new(),
-            program: "billing".to_owned(),
-            ttl: Duration::from_secs(10),
-            timeout: Duration::from_secs(60),
-        };
-        let found = SqliteStore::new(path).examine(examination).await.unwrap();
+    const TIMEOUT: Duration = Duration::from_secs(60);
+
+    fn candidate() -> Candidate {
+        Candidate { id: InstanceId::new("me").unwrap(), incarnation: Incarnation::from_u128(1) }
+    }
+
+    async fn found(store: &SqliteStore) -> Vec<Finding> {
+        let (candidate, groups, program) = (candidate(), BTreeMap::new(), "billing".to_owned());
+        let examination = Examination { candidate, groups, program, ttl: Duration::from_secs(10), timeout: TIMEOUT };
+        let found = store.examine(examination).await.unwrap();
         // The tests may run in a container, which is found, too.
         found.into_iter().filter(|finding| finding.code == "open-to-all").collect()
     }
@@ -62,15 +63,16 @@ mod tests {
     async fn what_everybody_may_write_to_is_told() {
         let folder = tempfile::tempdir().unwrap();
         let (path, locks) = (folder.path().join("db"), folder.path().join("db-locks"));
-        fs::write(&path, b"").unwrap();
-        fs::create_dir(&locks).unwrap();
+        let (store, announcer) = (SqliteStore::new(&path), Announcer::new().0);
+        let (candidate, groups, program) = (candidate(), BTreeMap::new(), "billing".to_owned());
+        store.connect(Session { candidate, groups, program, announcer, timeout: TIMEOUT }).await.unwrap();
         let allow = |place: &Path, mode| fs::set_permissions(place, fs::Permissions::from_mode(mode)).unwrap();
         let places = [(&*path, 0o666, 0o640), (folder.path(), 0o1777, 0o770), (&*locks, 0o777, 0o755)];
         places.iter().for_each(|(place, _, tight)| allow(place, *tight));
-        assert_eq!(found(&path).await, []);
+        assert_eq!(found(&store).await, []);
         for (place, mode, tight) in places {
             allow(place, mode);
-            let [finding] = &found(&path).await[..] else { panic!("{}", place.display()) };
+            let [finding] = &found(&store).await[..] else { panic!("{}", place.display()) };
             assert!(finding.what.ends_with(&format!("may write to {}", place.display())), "{finding}");
             allow(place, tight);
         }
