@@ -5,6 +5,11 @@ mod place;
     not(any(feature = "redis-fred", feature = "redis-rs", feature = "sqlite")),
     allow(dead_code, reason = "for the stores that processes share")
 )]
+mod same_id;
+#[cfg_attr(
+    not(any(feature = "redis-fred", feature = "redis-rs", feature = "sqlite")),
+    allow(dead_code, reason = "for the stores that processes share")
+)]
 mod several;
 #[cfg_attr(
     not(any(feature = "redis-fred", feature = "redis-rs", feature = "sqlite")),
@@ -29,8 +34,9 @@ pub(crate) use work::jobs_in;
 pub(crate) use work::lines_of_jobs;
 #[cfg(any(feature = "redis-fred", feature = "redis-rs", feature = "sqlite"))]
 pub(crate) use {
+    same_id::{same_id, this_process},
     several::{Several, some_of},
-    work::{describe, judge_ttl, lack, other_jobs, other_program, other_ttl, same_id, shown},
+    work::{describe, judge_ttl, lack, other_jobs, other_program, other_ttl, shown},
 };
 
 /// Something that somebody should change about the store, or about how it is used.
@@ -46,9 +52,9 @@ pub(crate) use {
 /// | `not-examined` | W | the store is away, or refused to be looked at | see that it answers |
 /// | `unchecked` | W | a part of it could not be looked at: the text says which, and why | ask again by `Elector::doctor` |
 /// | `not-shared` | **E**/W | instances elsewhere cannot share this store, and the surroundings look like a fleet: **E** in Kubernetes, W in ECS, Nomad, Cloud Run, Azure Container Apps and on Fly.io | use a store that hosts share |
-/// | `same-id` | **E** | another process that lives has the same stable instance id | give each process its own |
+/// | `same-id` | **E** | another elector that lives has the same stable instance id; on SQLite only if they have a group in common | give each its own |
 /// | `other-ttl` | W | the leader of a group has another ttl than this instance | give all the same; or on Redis tell all of them the largest, by `Config::shortest_quarantine` |
-/// | `other-jobs` | W | a leader of the same program lacks functions or jobs of this instance, or has another schedule for them: usually a rolling update | let the update come to its end |
+/// | `other-jobs` | W | a leader of the same program lacks functions or jobs of this instance, or any leader has another schedule for them: usually a rolling update | let the update come to its end |
 /// | `other-program` | **E** | a leader of another program lacks functions or jobs of this instance | use other groups, or another prefix |
 /// | `server-too-old` | W | Redis before 6.2 | update it |
 /// | `no-identity` | W | `INFO` does not tell the server's run id and replication id | use Redis or Valkey themselves |
@@ -61,10 +67,10 @@ pub(crate) use {
 /// | `replicas-missing` | **E** | fewer replicas are in step than `min-replicas-to-write`, or than [`Config::replicas`](crate::Config::replicas) | see that they run |
 /// | `disk-failing` | **E** | the server could not save its data | make room on its disk |
 /// | `not-waited-for` | W | there are replicas that leases need not have reached | set `Config::replicas` to the number of all, or `min-replicas-to-write` |
-/// | `replicas-lag` | W | `min-replicas-max-lag` is not shorter than the ttl, or may not be read (`+config\|get`) | set it to less than the ttl |
+/// | `replicas-lag` | W | `min-replicas-max-lag` is not shorter than the ttl; needs `+config\|get` to be found | set it to less than the ttl |
 /// | `no-replica` | W | nothing can take the place of a primary that sentinels watch, or of a node of a cluster | start a replica |
 /// | `sentinels-few` | W | the service has fewer sentinels than its quorum, or only one | start more, or lower the quorum |
-/// | `sentinels-unnamed` | W | the URL names one sentinel of several | name all |
+/// | `sentinels-unnamed` | W | the URL names one sentinel of several, by its IP address | name all |
 /// | `sentinels-silent` | W | sentinels that the URL names do not answer, or do not know the service | see that they run, or take them out of the URL |
 /// | `full-coverage` | W | one failed node stops the whole cluster; needs `+config\|get` to be found | set `cluster-require-full-coverage no` |
 /// | `slots-lost` | **E** | no node has the slots of some groups | give them to a node |
@@ -82,7 +88,7 @@ pub(crate) use {
 /// | `open-to-all` | W | everybody on the host may write to the SQLite file, its folder or its folder of locks | keep them in a folder that only its users may write to |
 /// | `other-clock` | W | a leader on this host has another boot clock: another time namespace | give the containers one time namespace |
 /// | `other-host` | **E** | the SQLite file is written from another host or virtual machine | use a store that hosts share |
-/// | `unused-record` | W | SQLite: the ledger has a job that ran in the last 30 days, and that no instance has | `renamed_from`, if it was renamed |
+/// | `unused-record` | W | SQLite: the ledger has a record of the last 30 days of a job that no instance has | `renamed_from`, if it was renamed |
 /// | `other` | **E**/W | of a third-party store, which gave it no code | as it says |
 ///
 /// # Example
@@ -120,9 +126,9 @@ pub struct Finding {
     pub why: String,
     /// What to do.
     pub advice: String,
-    /// It holds a number that is another one each time.
+    /// It holds a number that is another one each time. The text: on which of several servers, if they are told apart.
     #[cfg_attr(feature = "serde", serde(skip))]
-    pub(crate) measured: bool,
+    pub(crate) measured: Option<String>,
 }
 
 /// How bad a [`Finding`] is.
@@ -151,7 +157,7 @@ impl Finding {
             what: what.into(),
             why: why.into(),
             advice: advice.into(),
-            measured: false,
+            measured: None,
         }
     }
 
@@ -177,13 +183,21 @@ impl Finding {
     /// when it was gone in between, or has become more or less severe.
     #[must_use]
     pub fn measured(self) -> Self {
-        Self { measured: true, ..self }
+        Self { measured: Some(String::new()), ..self }
+    }
+
+    /// The same, found on this node of several.
+    #[cfg(any(feature = "redis-fred", feature = "redis-rs"))]
+    pub(crate) fn at_node(self, node: &str) -> Self {
+        let measured = self.measured.as_ref().map(|_| node.to_owned());
+        Self { what: format!("node {node}: {}", self.what), measured, ..self }
     }
 
     /// Whoever knows one of them learns nothing from the other.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        if self.measured {
-            (self.code, self.severity, &self.group) == (other.code, other.severity, &other.group)
+        if self.measured.is_some() {
+            (self.code, self.severity, &self.group, &self.measured)
+                == (other.code, other.severity, &other.group, &other.measured)
         } else {
             self == other
         }

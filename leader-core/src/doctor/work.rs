@@ -67,7 +67,7 @@ fn short(text: &str) -> String {
 /// What a leader's description lacks of what an instance does.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Lack {
-    /// It is another program.
+    /// It is another program, and what it has not runs nowhere while it leads.
     pub(crate) of_another_program: bool,
     /// What follows the leader's name in a sentence: `of the program …, which has no …`.
     pub(crate) text: String,
@@ -139,7 +139,7 @@ pub(crate) fn lack(description: &str, program: &str, lines: &[String], led: Opti
         parts.push(format!("has {}, which this instance has not", some_of(&more)));
     }
     let text = format!("of the program `{}`, which {}", short(name), parts.join(", and "));
-    Some(Lack { of_another_program: name != shown(program), text })
+    Some(Lack { of_another_program: name != shown(program) && !missing.is_empty(), text })
 }
 
 /// The names of the jobs in a description; nothing, if not all stand there, or they may be started later.
@@ -190,17 +190,6 @@ pub(crate) fn other_ttl(texts: &str, advice: &str) -> Finding {
     .coded("other-ttl")
 }
 
-/// `others`: who they are.
-pub(crate) fn same_id(id: &str, others: &str) -> Finding {
-    Finding::error(
-        format!("another process that lives has the instance id `{id}`, too: {others}"),
-        "each takes the other's lease for its own: both may lead for a moment, and then one of them stays out until it is \
-         restarted",
-        "give each process an id of its own (Config::instance_id), or none, and end the one that is not wanted",
-    )
-    .coded("same-id")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -229,6 +218,9 @@ mod tests {
         assert_eq!(text(&["m::c"], &["m::a"], None), Some(both));
         let another = lack("mail\nm::a", "billing", &lines(&["m::b"]), None).unwrap();
         assert!(another.of_another_program && another.text.contains("`mail`, which has no m::b"), "{another:?}");
+        // It runs, by its schedule.
+        let later = lack("mail\n@\n@digest @daily", "billing", &lines(&["@", "@digest @hourly"]), None).unwrap();
+        assert!(!later.of_another_program && later.text.contains("job digest at `@daily` instead of"), "{later:?}");
         // Of who described nothing nothing is known.
         assert_eq!(lack("", "billing", &lines(&["m::a"]), LONG_AGO), None);
     }

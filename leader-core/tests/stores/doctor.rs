@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use leader_core::store::{Announcement, Answer, Examination, JobName, LeaseStore, Op, TickBatch, TickCommand, TickOp};
 use leader_core::testing::Listener;
-use leader_core::{Finding, Severity};
+use leader_core::{Candidate, Finding, Incarnation, Severity};
 use rusqlite::Connection;
 
 use crate::party::{LONG, PATIENCE, Party, group};
@@ -151,6 +151,29 @@ async fn two_that_live_with_one_id_are_found_before_either_leads_and_not_when_on
 }
 
 #[tokio::test]
+async fn two_that_live_with_one_id_are_nothing_to_find_if_they_have_no_group_in_common() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("leader.db");
+    let a = Party::join(&path, "same").await.unwrap();
+    // One without a card's room for its groups may have each of them.
+    for (groups, why) in [(1, None), (20_000, Some("if they have a group in common, ")), (0, Some("each takes"))] {
+        let mut names: Vec<_> = (0..groups).map(|n| group(&format!("other-{n}"))).collect();
+        if groups == 0 {
+            names.push(group("g"));
+        }
+        let twin = Candidate { incarnation: Incarnation::random(), ..a.candidate.clone() };
+        let (session, _listener) = Listener::new(twin.clone(), names);
+        a.store.connect(session).await.unwrap();
+        let found = examined(&a).await;
+        match why {
+            None => assert_eq!(found, []),
+            Some(why) => assert!(one(&found, "same-id").why.starts_with(why), "{found:?}"),
+        }
+        a.store.disconnect(twin.incarnation).await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_leader_with_another_ttl_or_other_work_is_found_and_not_when_it_has_given_back() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("leader.db");
@@ -213,6 +236,12 @@ async fn a_record_of_a_job_that_no_instance_has_is_found_once_all_have_started_t
     assert_eq!(examined_with(&a, &["@", "@digest 0 0 4 * * *"]).await, []);
     b.store.describe(b.candidate.incarnation, described(&["@", "@digest 0 0 3 * * *"])).await.unwrap();
     assert_eq!(examined_with(&a, &["@"]).await, []);
+    b.leave().await;
+    one(&examined_with(&a, &["@"]).await, "unused-record");
+    // Somebody whose life file cannot be opened, not even by root.
+    let life = folder.path().join("leader.db-locks").join(Incarnation::random().to_string());
+    std::os::unix::fs::symlink(&life, &life).unwrap();
+    assert_eq!(examined_with(&a, &["@"]).await, [], "it may have that job");
 }
 
 #[cfg(target_os = "linux")]
@@ -267,15 +296,8 @@ fn a_file_in_a_containers_own_layer_is_found() {
     assert_eq!(other.said, "container-file");
     // On a disk that all can mount, and not all can write to, there is nothing to find, wherever that is.
     let path = disk.path().join("leader.db");
-    let wrapper = [
-        "unshare",
-        "--mount",
-        "sh",
-        "-c",
-        "mount -t tmpfs -o mode=0700 leader-test \"$1\"; shift; exec \"$@\"",
-        "sh",
-        folder,
-    ];
+    let script = "mount -t tmpfs -o mode=0755 leader-test \"$1\"; shift; exec \"$@\"";
+    let wrapper = ["unshare", "--mount", "sh", "-c", script, "sh", folder];
     let Some(other) = Other::start(&path, &wrapper, &[("NOMAD_ALLOC_ID", "1"), (EXAMINES, "1")]) else { return };
     assert_eq!(other.said, "");
 }

@@ -38,7 +38,8 @@ fn refused(cluster: &RedisCluster) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_rights_for_a_cluster_are_enough_and_each_is_needed() {
     let Some(cluster) = RedisCluster::start(&[("cluster-require-full-coverage", "no")]) else { return };
-    let all = rules();
+    // With what the doctor may be given beside them.
+    let all = [rules(), vec!["+config|get".to_owned()]].concat();
     let url = user(&cluster, &all);
     conformance(|| Arc::new(store_at(&url).fresh_store(FreshStore::Trust))).await;
     let group = cluster.group_of(0, "moving");
@@ -55,6 +56,9 @@ async fn the_rights_for_a_cluster_are_enough_and_each_is_needed() {
     user(&cluster, &without("+config|get"));
     assert_eq!(elector.doctor().await.unwrap(), [], "it does without");
     assert!(refused(&cluster).contains("config|get"));
+    user(&cluster, &without("+config|get"));
+    assert_eq!(elector.doctor().await.unwrap(), []);
+    assert_eq!(refused(&cluster), "", "it was tried once");
 
     user(&cluster, &without("+asking"));
     let error = elector.leader_id(&group).await.unwrap_err().to_string();

@@ -54,7 +54,8 @@ pub(super) struct Here<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     clocks: Clocks,
-    /// The server's user may not read settings. Each attempt is a line in the server's log of refusals.
+    /// The server's user may not read settings. Each attempt is a line in the server's log of refusals, so there is one for
+    /// each server at most, and the next when this instance is started again.
     reads_no_settings: AtomicBool,
 }
 
@@ -164,9 +165,8 @@ impl Look<'_> {
     async fn at_settings(&self, info: &Info<'_>, found: &mut Vec<Finding>) {
         let denied_before = self.here.memory.map(|memory| &memory.reads_no_settings);
         for setting in Settings::that_matter(info, self.as_node) {
-            // Where a finding says that it is not permitted, somebody may permit it.
-            if !setting.says_if_denied() && denied_before.is_some_and(|denied| denied.load(Ordering::Relaxed)) {
-                continue;
+            if denied_before.is_some_and(|denied| denied.load(Ordering::Relaxed)) {
+                return;
             }
             let reply = self.ask("CONFIG", vec!["GET".to_owned(), setting.name().to_owned()]).await;
             if let (Some(denied_before), Err(Failure::Server(error))) = (denied_before, &reply) {
@@ -220,8 +220,11 @@ impl Look<'_> {
             }
         }
         if self.sentinels {
-            // Whose answer was looked at when the link was opened.
-            tried.note("role", self.ask("ROLE", Vec::new()).await)?;
+            match tried.note("role", self.ask("ROLE", Vec::new()).await) {
+                // Its answer was looked at when the link was opened. One that has no such command, or loads, is found otherwise.
+                Ok(_) | Err(Failure::Server(_)) => {}
+                Err(failure) => return Err(failure),
+            }
         }
         Ok(())
     }

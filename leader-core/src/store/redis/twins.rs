@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 
 use super::connection::Request;
 use super::keys::Keys;
-use crate::doctor::{Finding, same_id, some_of};
+use crate::doctor::{Finding, same_id, this_process};
 use crate::identity::{Candidate, Incarnation};
 
 /// An answer may take so long, where the server says that somebody else listens.
@@ -56,8 +56,7 @@ pub(super) struct Meaning {
 impl Twins {
     pub(super) fn new(own: Candidate, keys: &Keys) -> Self {
         let channel = keys.id_channel(&own.id);
-        let place = format!("process {} on {}", std::process::id(), crate::config::host_name());
-        Self { own, channel, place, known: Mutex::default(), heard: Notify::new() }
+        Self { own, channel, place: this_process(), known: Mutex::default(), heard: Notify::new() }
     }
 
     pub(super) fn channel(&self) -> &str {
@@ -124,7 +123,8 @@ impl Twins {
         // Those who have not answered are gone, and would be news.
         known.retain(|_, twin| twin.heard >= asked);
         let places: Vec<String> = known.values().map(|twin| twin.place.clone()).collect();
-        (!places.is_empty()).then(|| same_id(self.own.id.as_str(), &some_of(&places)))
+        // Of their groups nothing was said.
+        (!places.is_empty()).then(|| same_id(self.own.id.as_str(), &places, false))
     }
 
     fn known(&self) -> MutexGuard<'_, BTreeMap<Incarnation, Twin>> {

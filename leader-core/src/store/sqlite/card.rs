@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::doctor::{describe, shown};
+use crate::doctor::{describe, shown, this_process};
 use crate::group::GroupName;
 use crate::identity::{Candidate, InstanceId};
 
@@ -24,9 +24,8 @@ pub(super) struct Card {
 
 impl Card {
     pub(super) fn new(candidate: &Candidate, program: &str, groups: &BTreeMap<GroupName, Vec<String>>) -> Self {
-        let place = format!("process {} on {}", std::process::id(), crate::config::host_name());
         let work = groups.iter().map(|(group, lines)| (group.clone(), describe(program, lines))).collect();
-        Self { id: candidate.id.clone(), place: shown(&place), work }
+        Self { id: candidate.id.clone(), place: this_process(), work }
     }
 
     /// As it stands in the file: who it is, the length of the rest, and that.

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use super::card::Card;
 use super::host::Host;
 use super::look::{Rows, Surroundings};
 use super::row::Row;
 use crate::clock::BootInstant;
-use crate::doctor::{self, Finding, Several, some_of};
+use crate::doctor::{self, Finding, Several};
 use crate::group::GroupName;
-use crate::identity::Candidate;
 use crate::store::{Examination, JobName};
 
 /// A job that has not run for so long is forgotten, not renamed.
@@ -33,7 +33,7 @@ pub(super) fn judge(
     moment: Moment<'_>,
 ) -> Vec<Finding> {
     let place = around.file_system.and_then(|system| system.judge(path, around.in_container));
-    let (same_id, mut leases) = (same_id(&examination.candidate, around), Leases::default());
+    let (same_id, mut leases) = (same_id(examination, around), Leases::default());
     for (group, rows) in rows {
         match &rows.lease {
             Ok(row) => leases.look(group, row, examination, around, moment),
@@ -44,11 +44,16 @@ pub(super) fn judge(
     place.into_iter().chain(same_id).chain(leases.judge(path)).collect()
 }
 
-fn same_id(own: &Candidate, around: &Surroundings) -> Option<Finding> {
+fn same_id(examination: &Examination, around: &Surroundings) -> Option<Finding> {
+    let own = &examination.candidate;
     let others = around.alive.iter().filter(|(incarnation, _)| **incarnation != own.incarnation);
     let same = others.filter_map(|(_, card)| card.as_ref()).filter(|card| card.id == own.id);
-    let places: Vec<String> = same.map(|card| card.place.clone()).collect();
-    (!places.is_empty()).then(|| doctor::same_id(own.id.as_str(), &some_of(&places)))
+    let shares = |card: &Card| card.work.keys().any(|group| examination.groups.contains_key(group));
+    // One with very many groups does not say which.
+    let met: Vec<&Card> = same.filter(|card| card.work.is_empty() || shares(card)).collect();
+    let places: Vec<String> = met.iter().map(|card| card.place.clone()).collect();
+    let surely = met.iter().any(|card| shares(card));
+    (!places.is_empty()).then(|| doctor::same_id(own.id.as_str(), &places, surely))
 }
 
 /// What was found of the groups.
@@ -155,7 +160,7 @@ impl Leases {
         });
         let unused = self.unused.judge(|texts| {
             Finding::warning(
-                format!("the ledger has jobs that ran within the last 30 days, and that no instance has any more: {texts}"),
+                format!("the ledger has records of the last 30 days of jobs that no instance has any more: {texts}"),
                 "one that was renamed began anew under its new name: ticks between its last and its first were run by nobody",
                 "if it was renamed, say so (renamed_from); if it is gone for good, this passes 30 days after its last tick",
             )

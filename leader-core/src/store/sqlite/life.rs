@@ -147,23 +147,36 @@ pub(super) fn census(folder: &Path) -> io::Result<Vec<Resident>> {
     Ok(residents)
 }
 
-/// Those who live by this database, with what they tell of themselves, if that can be read now.
+/// Those who live by this database, or may, with what they tell of themselves, if that can be read now.
 pub(super) fn alive(folder: &Path, database: FileId) -> io::Result<BTreeMap<Incarnation, Option<Card>>> {
     let mut alive = BTreeMap::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let Some(incarnation) = incarnation_of(&entry.file_name()) else { continue };
-        let Ok(mut file) = File::open(entry.path()) else { continue };
-        if matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) && database_in(&mut file) == Some(database) {
-            let mut read = || {
-                file.seek(SeekFrom::Start(0))?;
-                io::read_to_string((&file).take(MOST_OF_A_CARD))
-            };
-            let text = read().unwrap_or_default();
-            alive.insert(incarnation, text.split_once('\n').and_then(|(_, card)| Card::read(card)));
-        }
+        let card = match File::open(entry.path()) {
+            Ok(mut file) => match file.try_lock_shared() {
+                Ok(()) => continue,
+                Err(TryLockError::WouldBlock) => match database_in(&mut file) {
+                    Some(by) if by != database => continue,
+                    Some(_) => card_in(file),
+                    None => None,
+                },
+                Err(TryLockError::Error(_)) => None,
+            },
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            // What cannot be looked at may live.
+            Err(_) => None,
+        };
+        alive.insert(incarnation, card);
     }
     Ok(alive)
+}
+
+/// Nothing, if it cannot be read now.
+fn card_in(mut file: File) -> Option<Card> {
+    file.seek(SeekFrom::Start(0)).ok()?;
+    let text = io::read_to_string(file.take(MOST_OF_A_CARD)).ok()?;
+    Card::read(text.split_once('\n')?.1)
 }
 
 fn incarnation_of(name: &OsStr) -> Option<Incarnation> {
@@ -276,6 +289,21 @@ mod tests {
         drop(life);
         told.recv_timeout(PATIENCE).unwrap();
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn who_cannot_be_looked_at_may_live_and_who_is_gone_or_uses_another_database_does_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let other = FileId { ino: 1, ..DATABASE };
+        let [own, strange, dead, loops, gone] = std::array::from_fn(|_| Incarnation::random());
+        let _lives = [(own, DATABASE), (strange, other)].map(|(who, by)| Life::begin(folder.path(), who, by).unwrap());
+        fs::write(folder.path().join(dead.to_string()), b"").unwrap();
+        // Not even root opens it.
+        let path = folder.path().join(loops.to_string());
+        std::os::unix::fs::symlink(&path, &path).unwrap();
+        std::os::unix::fs::symlink("nowhere", folder.path().join(gone.to_string())).unwrap();
+        let alive = alive(folder.path(), DATABASE).unwrap();
+        assert_eq!(alive, BTreeMap::from([(own, None), (loops, None)]));
     }
 
     #[test]

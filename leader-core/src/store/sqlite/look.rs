@@ -22,7 +22,7 @@ pub(super) const AT_ONCE: usize = 100;
 pub(super) struct Surroundings {
     pub(super) file_system: Option<FileSystem>,
     pub(super) in_container: bool,
-    /// All that live by this file; nothing of those that do not say who they are, or are just about to.
+    /// All that live by this file, or may; nothing of those that do not say who they are, or are just about to.
     pub(super) alive: BTreeMap<Incarnation, Option<Card>>,
     /// Groups whose leases were seen to be renewed under another kernel.
     pub(super) elsewhere: BTreeSet<GroupName>,

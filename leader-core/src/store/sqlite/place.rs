@@ -18,8 +18,7 @@ pub(super) enum FileSystem {
 impl FileSystem {
     #[cfg(target_os = "linux")]
     pub(super) fn of(path: &Path) -> Option<Self> {
-        // Its type is another one on each architecture; all of these numbers have 32 bits.
-        Self::of_magic(rustix::fs::statfs(path).ok()?.f_type as u32)
+        Self::of_magic(magic_of(path)?)
     }
 
     /// Elsewhere it is told by names, which differ from system to system.
@@ -42,6 +41,9 @@ impl FileSystem {
             0x7461_636f => Self::Network("OCFS2"),
             0x0bd0_0bd0 => Self::Network("Lustre"),
             0x786f_4256 => Self::Network("vboxsf"),
+            0xbacb_acbc => Self::Network("vmhgfs"),
+            0x4750_4653 => Self::Network("GPFS"),
+            0x1983_0326 => Self::Network("BeeGFS"),
             0x6573_5546 => Self::Fuse,
             0x794c_7630 => Self::Overlay,
             _ => return None,
@@ -77,6 +79,12 @@ impl FileSystem {
     }
 }
 
+#[cfg(target_os = "linux")]
+fn magic_of(path: &Path) -> Option<u32> {
+    // Its type is another one on each architecture; all of the numbers have 32 bits.
+    Some(rustix::fs::statfs(path).ok()?.f_type as u32)
+}
+
 /// By what starts containers, and by the files that Docker and Podman put into them.
 pub(super) fn in_container() -> bool {
     is_orchestrated() || ["/.dockerenv", "/run/.containerenv"].iter().any(|path| Path::new(path).exists())
@@ -100,7 +108,8 @@ mod tests {
         let (severity, code, text) = judged(0x6969, false).unwrap();
         assert_eq!((severity, code), (Severity::Error, "network-file"));
         assert!(text.starts_with("`/data/leader.db` is on a network file system (NFS): "), "{text}");
-        for remote in [0x517b, 0xff53_4d42, 0xfe53_4d42, 0x0102_1997, 0x00c3_6400] {
+        let (gpfs, beegfs, vmhgfs) = (0x4750_4653, 0x1983_0326, 0xbacb_acbc);
+        for remote in [0x517b, 0xff53_4d42, 0xfe53_4d42, 0x0102_1997, 0x00c3_6400, gpfs, beegfs, vmhgfs] {
             assert_eq!(judged(remote, false).unwrap().0, Severity::Error);
         }
         assert_eq!(judged(0x6573_5546, false).unwrap().0, Severity::Warning);
@@ -111,7 +120,8 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn what_the_system_says_of_a_real_file_is_read() {
-        assert_eq!(FileSystem::of(Path::new("/proc/self/status")), None);
-        assert_eq!(FileSystem::of(Path::new("/nowhere/at/all")), None);
+        let [proc, nowhere] = ["/proc/self/status", "/nowhere/at/all"].map(Path::new);
+        assert_eq!((magic_of(proc), FileSystem::of(proc)), (Some(0x9fa0), None));
+        assert_eq!((magic_of(nowhere), FileSystem::of(nowhere)), (None, None));
     }
 }

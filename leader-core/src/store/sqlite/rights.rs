@@ -45,18 +45,15 @@ mod tests {
     use crate::identity::{Candidate, Incarnation, InstanceId};
     use crate::store::{Announcer, Examination, LeaseStore, Session};
 
+    const TIMEOUT: Duration = Duration::from_secs(60);
+
     fn candidate() -> Candidate {
         Candidate { id: InstanceId::new("me").unwrap(), incarnation: Incarnation::from_u128(1) }
     }
 
     async fn found(store: &SqliteStore) -> Vec<Finding> {
-        let examination = Examination {
-            candidate: candidate(),
-            groups: BTreeMap::new(),
-            program: "billing".to_owned(),
-            ttl: Duration::from_secs(10),
-            timeout: Duration::from_secs(60),
-        };
+        let (candidate, groups, program) = (candidate(), BTreeMap::new(), "billing".to_owned());
+        let examination = Examination { candidate, groups, program, ttl: Duration::from_secs(10), timeout: TIMEOUT };
         let found = store.examine(examination).await.unwrap();
         // The tests may run in a container, which is found, too.
         found.into_iter().filter(|finding| finding.code == "open-to-all").collect()
@@ -66,10 +63,9 @@ mod tests {
     async fn what_everybody_may_write_to_is_told() {
         let folder = tempfile::tempdir().unwrap();
         let (path, locks) = (folder.path().join("db"), folder.path().join("db-locks"));
-        let store = SqliteStore::new(&path);
-        let (groups, program, announcer) = (BTreeMap::new(), "billing".to_owned(), Announcer::new().0);
-        let timeout = Duration::from_secs(60);
-        store.connect(Session { candidate: candidate(), groups, program, announcer, timeout }).await.unwrap();
+        let (store, announcer) = (SqliteStore::new(&path), Announcer::new().0);
+        let (candidate, groups, program) = (candidate(), BTreeMap::new(), "billing".to_owned());
+        store.connect(Session { candidate, groups, program, announcer, timeout: TIMEOUT }).await.unwrap();
         let allow = |place: &Path, mode| fs::set_permissions(place, fs::Permissions::from_mode(mode)).unwrap();
         let places = [(&*path, 0o666, 0o640), (folder.path(), 0o1777, 0o770), (&*locks, 0o777, 0o755)];
         places.iter().for_each(|(place, _, tight)| allow(place, *tight));

@@ -176,6 +176,14 @@ mod tests {
     }
 
     #[test]
+    fn a_second_node_is_news_and_another_difference_is_not() {
+        let of = |node: &str, ahead: i64| reading(1000 * S, ahead).judge(false).unwrap().at_node(node);
+        assert!(of("a:1", 3 * S).is_same(&of("a:1", 4 * S)));
+        assert!(!of("b:1", 3 * S).is_same(&of("a:1", 3 * S)));
+        assert!(of("b:1", 3 * S).what.starts_with("node b:1: this host's"));
+    }
+
+    #[test]
     fn a_slow_answer_and_a_clock_that_was_set_meanwhile_accuse_nobody() {
         let slow = Reading { wall: [BOOT, BOOT + 60 * S], boot: [0, 60 * S], server: BOOT + 55 * S };
         assert_eq!(slow.judge(true), None);

@@ -53,7 +53,7 @@ async fn examine_node(map: &Map, server: &Server, here: Here<'_>) -> Vec<Finding
     let found = found.unwrap_or_else(|failure| vec![unchecked("the node", &describe(failure))]);
     let named = |finding: Finding| match finding.code {
         "same-id" => finding,
-        _ => Finding { what: format!("node {server}: {}", finding.what), ..finding },
+        _ => finding.at_node(&server.to_string()),
     };
     found.into_iter().map(named).collect()
 }

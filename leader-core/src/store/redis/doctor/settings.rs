@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use super::super::connection::{Failure, Reply};
-use super::super::failure::denied;
 use super::server::Info;
 use crate::doctor::Finding;
 
@@ -30,29 +29,12 @@ impl Settings {
         }
     }
 
-    /// A promise depends on it: not to know it is a finding.
-    pub(super) fn says_if_denied(self) -> bool {
-        self == Self::ReplicaLag
-    }
-
-    /// `reply`: to `CONFIG GET`. What a service does not have cannot be put right there, so it is not told.
+    /// `reply`: to `CONFIG GET`. What a service does not have cannot be put right there, so it is not told; and nobody is urged
+    /// to permit it, for whoever may read these two may read the passwords in the server's configuration, too.
     pub(super) fn judge(self, reply: Result<Reply, Failure>, ttl: Duration) -> Option<Finding> {
-        match (self, reply) {
-            (_, Ok(Reply::List(pair))) => match &pair[..] {
-                [_, Reply::Text(value)] => self.judge_value(value, ttl),
-                _ => None,
-            },
-            (_, Err(Failure::Server(error))) if self.says_if_denied() && denied(&error).is_some() => Some(
-                Finding::warning(
-                    "whether min-replicas-max-lag is shorter than the ttl could not be checked, as the server's user lacks the \
-                     permission +config|get",
-                    "if it is not, a server that is cut off from its replicas confirms leases for too long",
-                    "allow it: ACL SETUSER <user> +config|get",
-                )
-                .coded("replicas-lag"),
-            ),
-            _ => None,
-        }
+        let Ok(Reply::List(pair)) = reply else { return None };
+        let [_, Reply::Text(value)] = &pair[..] else { return None };
+        self.judge_value(value, ttl)
     }
 
     fn judge_value(self, value: &str, ttl: Duration) -> Option<Finding> {
@@ -112,14 +94,12 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_be_read_is_told_where_a_promise_depends_on_it_and_what_does_not_exist_is_not() {
-        let refused = |error: &str| Err(Failure::Server(error.to_owned()));
+    fn what_may_not_be_read_and_what_does_not_exist_is_nothing_to_find() {
         let denied = "NOPERM this user has no permissions to run the 'config|get' command";
-        let finding = Settings::ReplicaLag.judge(refused(denied), TTL).unwrap();
-        assert!(finding.advice.ends_with("+config|get"), "{finding}");
-        assert_eq!(Settings::FullCoverage.judge(refused(denied), TTL), None);
         for setting in [Settings::ReplicaLag, Settings::FullCoverage] {
-            assert_eq!(setting.judge(refused("ERR unknown command 'CONFIG'"), TTL), None);
+            for error in [denied, "ERR unknown command 'CONFIG'"] {
+                assert_eq!(setting.judge(Err(Failure::Server(error.to_owned())), TTL), None);
+            }
             assert_eq!(setting.judge(Ok(Reply::List(Vec::new())), TTL), None);
         }
     }

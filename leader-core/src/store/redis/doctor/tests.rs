@@ -75,13 +75,15 @@ async fn examined(
     until: Instant,
     answer: impl Fn(&Request) -> Result<Reply, Failure> + Send + Sync + 'static,
 ) -> (Vec<Finding>, Vec<Request>) {
-    examined_with(None, groups, until, answer).await
+    examined_by(groups, until, false, None, answer).await
 }
 
-async fn examined_with(
-    memory: Option<&Memory>,
+/// By sentinels, or with what was found out before.
+async fn examined_by(
     groups: usize,
     until: Instant,
+    sentinels: bool,
+    memory: Option<&Memory>,
     answer: impl Fn(&Request) -> Result<Reply, Failure> + Send + Sync + 'static,
 ) -> (Vec<Finding>, Vec<Request>) {
     let link = Scripted { answer, asked: Mutex::default() };
@@ -102,7 +104,7 @@ async fn examined_with(
         replicas: 0,
         until,
     };
-    let found = examine(&link, here, false).await;
+    let found = examine(&link, here, sentinels).await;
     let found = found.unwrap_or_else(|failure| vec![unchecked("all", &describe(failure))]);
     (found, link.asked.into_inner().unwrap())
 }
@@ -188,11 +190,44 @@ async fn a_server_whose_clock_is_set_from_one_look_to_the_next_is_found_by_what_
     let look = async |memory, ahead| {
         let ahead = Duration::from_secs(ahead);
         let answer = move |request: &Request| if request.name == "TIME" { Ok(time(ahead)) } else { healthy(request) };
-        let (found, _) = examined_with(memory, 0, in_time(), answer).await;
+        let (found, _) = examined_by(0, in_time(), false, memory, answer).await;
         found.into_iter().map(|finding| finding.code).collect::<Vec<_>>()
     };
     assert!(look(Some(&memory), 0).await.is_empty());
     assert_eq!(look(Some(&memory), 3600).await, ["clock-apart", "clock-jumped"]);
     assert_eq!(look(Some(&memory), 3600).await, ["clock-apart", "clock-jumped"], "for ten minutes");
     assert_eq!(look(Some(&Memory::default()), 3600).await, ["clock-apart"], "another elector has not seen it before");
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_tell_its_role_is_looked_at_all_the_same() {
+    for error in ["ERR unknown command 'ROLE'", "LOADING Redis is loading the dataset in memory"] {
+        let answer = move |request: &Request| match request.name {
+            "ROLE" => Err(Failure::Server(error.to_owned())),
+            _ => healthy(request),
+        };
+        let (found, asked) = examined_by(1, in_time(), true, None, answer).await;
+        let codes: Vec<&str> = found.iter().map(|finding| finding.code).collect();
+        assert_eq!(codes, ["no-replica", "foreign-lease"], "{error}: {found:?}");
+        assert!(asked.iter().any(|request| request.name == "TIME") && asked.iter().any(is_of_leases), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn settings_that_may_not_be_read_are_nothing_to_find_and_are_asked_for_once() {
+    let memory = Memory::default();
+    for attempts in [1, 0] {
+        let answer = |request: &Request| match request.name {
+            "INFO" => match healthy(request)? {
+                Reply::Text(info) => Ok(Reply::Text(format!("{info}min_slaves_good_slaves:1\r\n"))),
+                reply => panic!("{reply:?}"),
+            },
+            "CONFIG" => Err(denied_command("config|get")),
+            _ => healthy(request),
+        };
+        let (found, asked) = examined_by(1, in_time(), false, Some(&memory), answer).await;
+        let codes: Vec<&str> = found.iter().map(|finding| finding.code).collect();
+        assert_eq!(codes, ["foreign-lease"], "{found:?}");
+        assert_eq!(asked.iter().filter(|request| request.name == "CONFIG").count(), attempts);
+    }
 }

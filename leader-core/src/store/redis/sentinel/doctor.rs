@@ -1,5 +1,7 @@
 //! What is wrong with the sentinels themselves.
 
+use std::net::IpAddr;
+
 use super::super::address::Server;
 use super::super::connection::{Failure, Reply};
 use super::super::failure::denied;
@@ -82,7 +84,9 @@ pub(super) fn judge(service: &str, words: &[(Server, Word)]) -> Vec<Finding> {
         let advice = "let three or more sentinels on different hosts watch it, with a quorum of more than half of them";
         Finding::warning(what, why, advice).coded("sentinels-few")
     });
-    let unnamed = (words.len() == 1 && sentinels > 1).then(|| {
+    // A name may stand for all of them, as that of a service of Kubernetes does.
+    let is_one = matches!(words, [(server, _)] if server.host.parse::<IpAddr>().is_ok());
+    let unnamed = (is_one && sentinels > 1).then(|| {
         Finding::warning(
             format!("the URL names one of the {sentinels} sentinels of the service `{service}`"),
             "while that one is away, no new connection finds the primary, although the others know it",
@@ -98,7 +102,11 @@ mod tests {
     use super::*;
 
     fn judged(words: &[Word]) -> Vec<(&'static str, String)> {
-        let server = |n: usize| Server { host: format!("s{n}"), port: 26379 };
+        judged_at(words, |n| format!("10.0.0.{n}"))
+    }
+
+    fn judged_at(words: &[Word], host: impl Fn(usize) -> String) -> Vec<(&'static str, String)> {
+        let server = |n: usize| Server { host: host(n), port: 26379 };
         let words: Vec<_> = words.iter().enumerate().map(|(n, word)| (server(n), word.clone())).collect();
         judge("jobs", &words).into_iter().map(|finding| (finding.code, finding.to_string())).collect()
     }
@@ -124,8 +132,17 @@ mod tests {
         assert!(text.contains("one of the 3 sentinels"), "{text}");
         let gone = Word::Useless("connection refused".to_owned());
         let [("sentinels-silent", text)] = &judged(&[watched(3, 2), gone.clone(), watched(3, 2)])[..] else { panic!() };
-        assert!(text.starts_with("1 of 3 sentinels are of no use: s1:26379 (connection refused)"), "{text}");
+        assert!(text.starts_with("1 of 3 sentinels are of no use: 10.0.0.1:26379 (connection refused)"), "{text}");
         assert_eq!(judged(&[gone.clone(), gone]), [], "then the primary is not found, which is an error");
+    }
+
+    #[test]
+    fn a_name_may_stand_for_all_sentinels_and_an_address_does_not() {
+        let at = |host: &'static str| judged_at(&[watched(3, 2)], |_| host.to_owned());
+        assert_eq!(at("redis-sentinel.ns.svc"), []);
+        for address in ["10.0.0.1", "fd00::1"] {
+            assert!(matches!(at(address)[..], [("sentinels-unnamed", _)]), "{address}");
+        }
     }
 
     #[test]
