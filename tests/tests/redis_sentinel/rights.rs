@@ -48,7 +48,7 @@ async fn the_rights_that_the_doctor_needs_are_told_and_those_in_the_readme_are_e
 
     let found = lacking(&elector).await;
     let [("no-permission", role)] = &found[..] else { panic!("{found:?}") };
-    assert!(role.ends_with("ACL SETUSER leader +role"), "{found:?}");
+    assert!(role.ends_with("ACL SETUSER <user> +role"), "{found:?}");
 
     user(&watched, &all);
     assert_eq!(lacking(&elector).await, []);
