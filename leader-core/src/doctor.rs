@@ -26,7 +26,7 @@ use crate::group::GroupName;
 pub(crate) use place::is_orchestrated;
 pub(crate) use place::of_the_place;
 #[cfg(any(feature = "redis-fred", feature = "redis-rs"))]
-pub(crate) use several::NAMED;
+pub(crate) use several::{NAMED, some_of};
 #[cfg(any(feature = "redis-fred", feature = "redis-rs"))]
 pub(crate) use work::has_jobs;
 #[cfg(feature = "sqlite")]
@@ -35,7 +35,7 @@ pub(crate) use work::lines_of_jobs;
 #[cfg(any(feature = "redis-fred", feature = "redis-rs", feature = "sqlite"))]
 pub(crate) use {
     same_id::{same_id, this_process},
-    several::{Several, some_of},
+    several::Several,
     work::{describe, judge_ttl, lack, other_jobs, other_program, other_ttl, shown},
 };
 
