@@ -8,7 +8,7 @@ use crate::election::Next;
 
 /// For each lease that an instance holds already, it is so much slower, at most, to take a further one: so groups spread
 /// over the fleet.
-pub(super) const SPREAD: Duration = Duration::from_millis(5);
+const SPREAD: Duration = Duration::from_millis(5);
 
 #[derive(Debug, Default)]
 pub(super) struct Schedule {

@@ -20,6 +20,8 @@ pub(super) struct LockJudge {
     last: HashMap<(usize, u128), Change>,
     /// The tokens that each was given.
     granted: HashMap<(usize, u128), HashSet<u64>>,
+    /// The largest token that each believed in.
+    believed: HashMap<(usize, u128), Term>,
     /// By key, who was given the lock, and whom the server could not take into account: why it did give it.
     excuses: HashMap<(usize, u128, u128), Excuse>,
     /// By key: the largest token that was given out, and what the clocks had shown at most by then.
@@ -122,6 +124,12 @@ impl LockJudge {
             self.views.remove(&(key, nonce));
             return None;
         };
+        let newest = self.believed.entry((key, nonce)).or_default();
+        if token < *newest {
+            report.tokens += 1;
+            return Some(format!("host {host} believes in token {token} after {newest}"));
+        }
+        *newest = token;
         let goes_on = self.views.insert((key, nonce), View { host, until }).is_some_and(|view| now < view.until);
         if goes_on {
             return None;

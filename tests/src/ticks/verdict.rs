@@ -111,7 +111,10 @@ impl Checker {
         let after = |began: u64| began.saturating_sub(AROUND / 20)..began + AROUND;
         bodies.iter().any(|body| body.completed)
             || self.given_up.contains(&tick)
-            || self.told.contains_key(&tick)
+            || self
+                .told
+                .get(&tick)
+                .is_some_and(|told| told.iter().any(|(reason, ..)| *reason != Some(Reason::Forgotten)))
             || self.losses.iter().any(|loss| bodies.iter().any(|body| after(body.began).contains(&loss.until)))
     }
 
@@ -134,11 +137,14 @@ impl Checker {
             claim.missed.is_some_and(|from| (from..claim.tick).contains(&tick.1))
                 && (job.policy.missed != Missed::All || old)
         });
+        let of_it = |claim: &&Permitted| claim.tick == tick.1;
+        // No claim is forgotten that was first asked for after the memory was lost.
+        let since = self.claims[tick.0].iter().find(of_it).map_or(0, |claim| claim.at);
         let forgotten = told.iter().any(|(reason, _, at)| {
-            *reason == Some(Reason::Forgotten)
-                && self.doubts.iter().any(|doubt| doubt < at && self.was_open(tick, *doubt))
+            let explains = |doubt: &u64| (since..*at).contains(doubt) && self.was_open(tick, *doubt);
+            *reason == Some(Reason::Forgotten) && self.doubts.iter().any(explains)
         });
-        let claimed = self.claims[tick.0].iter().rfind(|claim| claim.tick == tick.1);
+        let claimed = self.claims[tick.0].iter().rfind(of_it);
         // Also just before the store executed what it had asked.
         let died = claimed.is_some_and(|claim| self.deaths.contains(&claim.process));
         let is_paused = |reason: Option<Reason>| reason == Some(Reason::Paused);

@@ -15,7 +15,6 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
-use super::schedule::SPREAD;
 use crate::bootstrap::prepare;
 use crate::clock::{BootInstant, Clock};
 use crate::shared::Phase;
@@ -61,9 +60,9 @@ impl Stage {
         self.clock.now()
     }
 
-    /// Tokio's timers are up to two milliseconds late, and the end of a view may be told later by the spread of one lease.
+    /// Tokio's timers are up to two milliseconds late.
     fn is_just_after(&self, instant: BootInstant) -> bool {
-        (instant..=instant.saturating_add(SPREAD + MS * 2)).contains(&self.now())
+        (instant..=instant.saturating_add(MS * 2)).contains(&self.now())
     }
 
     fn faulty(&self) -> FaultyStore {

@@ -218,20 +218,13 @@ impl LeaseStore for SqliteStore {
             let path = self.0.path.clone();
             // Not on the worker: no batch is to wait for it.
             let looking = tokio::task::spawn_blocking(move || rights::examine(&path));
-            let attempted = || format!("examine {}", self.address());
-            match tokio::time::timeout(left(), looking).await {
-                Ok(Ok(open)) => {
-                    found.extend(open.map_err(|error| StoreError::Unavailable {
-                        attempted: attempted(),
-                        cause: error.to_string(),
-                    })?);
-                    Ok(found)
-                }
-                Ok(Err(_)) => {
-                    Err(StoreError::Unavailable { attempted: attempted(), cause: "the look was given up".to_owned() })
-                }
-                Err(_) => Err(StoreError::TimedOut { attempted: attempted(), after: examination.timeout }),
-            }
+            // What was found by now is told, whatever becomes of this.
+            found.extend(match tokio::time::timeout(left(), looking).await {
+                Ok(Ok(open)) => open.unwrap_or_else(|error| vec![rights::unchecked(&error)]),
+                Ok(Err(error)) => vec![rights::unchecked(&error)],
+                Err(error) => vec![rights::unchecked(&error)],
+            });
+            Ok(found)
         })
     }
 

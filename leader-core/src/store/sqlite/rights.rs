@@ -1,5 +1,6 @@
 //! Who else may write where the database stands: whoever may is trusted like an instance, and that is seldom meant of everybody.
 
+use std::fmt;
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -33,6 +34,16 @@ pub(super) fn examine(path: &Path) -> io::Result<Vec<Finding>> {
         .coded("open-to-all")
     };
     Ok(if open.is_empty() { Vec::new() } else { vec![finding()] })
+}
+
+/// It was not found out.
+pub(super) fn unchecked(cause: &dyn fmt::Display) -> Finding {
+    Finding::warning(
+        format!("who may write where the store is could not be found out: {cause}"),
+        "what may be wrong there stays unknown",
+        "look at the modes of the file, of its folder and of the folder of locks beside it",
+    )
+    .coded("unchecked")
 }
 
 #[cfg(test)]
@@ -76,5 +87,16 @@ mod tests {
             assert!(finding.what.ends_with(&format!("may write to {}", place.display())), "{finding}");
             allow(place, tight);
         }
+    }
+
+    #[test]
+    fn what_cannot_be_looked_at_is_told_as_that() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, locks) = (folder.path().join("db"), folder.path().join("db-locks"));
+        fs::write(&path, "").unwrap();
+        std::os::unix::fs::symlink(&locks, &locks).unwrap();
+        let error = examine(&path).unwrap_err();
+        let told = unchecked(&error);
+        assert!(told.code == "unchecked" && told.what.ends_with(&error.to_string()), "{told}");
     }
 }
