@@ -55,6 +55,8 @@ impl Papers {
             ("tls-auth-clients", "no"),
             ("tls-cluster", "yes"),
             ("tls-replication", "yes"),
+            // Or the doctor says so.
+            ("cluster-require-full-coverage", "no"),
         ])
     }
 }
