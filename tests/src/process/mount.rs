@@ -17,7 +17,7 @@ impl Mount {
     pub fn new(size: &str) -> Option<Self> {
         let mount = Self(tempfile::tempdir().expect("temporary folders can be created"));
         let mut command = Command::new("mount");
-        command.args(["-t", "tmpfs", "-o", &format!("size={size}"), "leader-test"]).arg(mount.path());
+        command.args(["-t", "tmpfs", "-o", &format!("size={size},mode=0700"), "leader-test"]).arg(mount.path());
         match command.output() {
             Ok(done) if done.status.success() => Some(mount),
             failed => {
