@@ -49,7 +49,13 @@ fn a_wall_clock_that_is_set_by_minus_5_s_and_plus_10_s_loses_and_doubles_no_tick
     let Some(mut lives) = Lives::on_a_file() else { return };
     steps(&mut lives);
     for job in NAMES {
-        let runs = runs_of(&lives, job);
+        let mut runs = runs_of(&lives, job);
+        // What was being claimed just when the clock was set may be too old by then: it is claimed, not run, and told.
+        if job == "skip" {
+            let of = |tick| JobRun { job: job.to_owned(), tick, missed: 0, attempt: 1, term: 0, at_ns: 0 };
+            runs.extend(lives.too_old("default", job).into_iter().map(of));
+            runs.sort_by_key(|run| run.tick);
+        }
         let missed = assert_accounted(job, 1, lives.number("default", job, "since"), &runs);
         println!("SQLite, −5 s and +10 s: {job} ran {} ticks, told of {missed} others", runs.len());
         assert!(job != "all" || missed == 0, "{runs:?}");

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use leader_core::BootInstant;
+use leader_core::store::{HistoryEvent, RunOutcome};
+use leader_core::testing::ledger::entry;
 use leader_tests::process::{Command, Fleet, JobPlan, JobRun, Spawn, Told, Wall, eventually};
 use leader_tests::redis::RedisServer;
 use rusqlite::Connection;
@@ -182,6 +184,20 @@ impl Lives {
     /// The same, as a number, once there is one.
     pub(crate) fn number(&self, group: &str, job: &str, field: &str) -> i64 {
         eventually(&format!("{job} has a record"), || self.text(group, job, field)).parse().unwrap()
+    }
+
+    /// The ticks that were claimed when they were too old to be run, as the history of a job tells. On a file only.
+    pub(crate) fn too_old(&self, group: &str, job: &str) -> Vec<i64> {
+        let Store::File(file) = &self.store else { panic!("on a file only") };
+        let connection = open(file);
+        let mut lines = connection.prepare("SELECT line FROM job_history WHERE grp = ?1 AND name = ?2").unwrap();
+        let lines = lines.query_map([group, job], |row| row.get::<_, String>(0)).unwrap();
+        let events = lines.filter_map(|line| entry(&line.unwrap())).map(|entry| entry.event);
+        let too_old = events.filter_map(|event| match event {
+            HistoryEvent::Ended { tick, end } if end.outcome == RunOutcome::Cancelled => tick,
+            _ => None,
+        });
+        too_old.collect()
     }
 
     /// Somebody writes into a job's record.

@@ -133,6 +133,13 @@ async fn a_node_that_does_not_answer_costs_the_others_no_answer_and_who_waits_is
     };
     assert_eq!(won(&store.execute(batch()).await.unwrap()), [true; 3]);
 
+    // A replica that has no record of the group yet would be a fresh store.
+    let offset = |node: usize, of: &str| {
+        let info: String = cluster.node(node).command(&["INFO", "replication"]);
+        info.lines().find_map(|line| line.strip_prefix(of)).map(|offset| offset.parse::<u64>().unwrap())
+    };
+    let written = offset(0, "master_repl_offset:");
+    eventually("the replica has what was written", || (offset(3, "slave_repl_offset:") >= written).then_some(()));
     cluster.node(0).stop();
     let answers = tokio::time::timeout(Duration::from_secs(2), store.execute(batch())).await.unwrap().unwrap();
     assert_eq!(won(&answers), [false, true, true], "{answers:?}");
