@@ -280,6 +280,10 @@ impl Election {
     fn won(&mut self, now: BootInstant, sent: &Outstanding, won: Won, notices: &mut Vec<Notice>) {
         self.floor = self.floor.max(won.term);
         self.last_term = Some(won.term);
+        // Also if the seat is not taken now: the answer to the next acquire may come from a store that has forgotten it.
+        if self.rules.reclaim == Reclaim::AfterDeadline {
+            self.not_before = self.not_before.max(now.saturating_add(won.older_lease.min(MAX_TTL)));
+        }
         if self.standing != Standing::Competing {
             // Asked for before the instance stepped aside: nobody is to wait for it to run out.
             self.to_release = Some(Some(won.term));
@@ -291,9 +295,6 @@ impl Election {
             return;
         }
         self.settled = true;
-        if self.rules.reclaim == Reclaim::AfterDeadline {
-            self.not_before = self.not_before.max(now.saturating_add(won.older_lease.min(MAX_TTL)));
-        }
         let deadline = self.deadline(now, sent);
         if deadline <= now {
             self.next = Next::At(now);

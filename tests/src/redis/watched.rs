@@ -125,23 +125,44 @@ impl Watched {
     #[must_use]
     pub fn all_know(&self) -> bool {
         self.sentinels.iter().all(|sentinel| {
-            let about: HashMap<String, String> =
-                sentinel.try_command(&["SENTINEL", "master", SERVICE]).unwrap_or_default();
+            let about = about(sentinel).unwrap_or_default();
             let is = |field: &str, value: &str| about.get(field).is_some_and(|known| known == value);
             is("num-slaves", "2") && is("num-other-sentinels", "2") && is("flags", "master")
         })
     }
 
-    /// Waits until another server than this one is a primary, and then until a sentinel names it.
+    /// Waits until another server than this one is the primary for good: two sentinels may each have been elected, one after
+    /// the other, and each makes another server the primary.
     ///
     /// # Panics
     /// If that does not come about.
     pub fn until_promoted(&self, old: usize) -> Promoted {
-        self.until_promoted_beside(old, &[])
+        let first = self.until_promoted_beside(old, &[]);
+        if self.until_agreed() == first.server { first } else { self.until_promoted_beside(old, &[first.server]) }
     }
 
-    /// The same, where these take themselves for the primary already: each of them does not count until it has been seen to
-    /// follow.
+    /// Waits until more than half of the sentinels name the same primary, and none is about to make another one. Which server
+    /// that is.
+    ///
+    /// # Panics
+    /// If that does not come about.
+    pub fn until_agreed(&self) -> usize {
+        eventually("the sentinels agree on a primary", || {
+            let mut named = vec![0; self.servers.len()];
+            for about in self.sentinels.iter().filter_map(about) {
+                if about.get("flags")?.contains("failover_in_progress") {
+                    return None;
+                }
+                let place = format!("{}:{}", about.get("ip")?, about.get("port")?);
+                let server = self.servers.iter().position(|server| server.address().to_string() == place)?;
+                named[server] += 1;
+            }
+            named.iter().position(|names| *names > self.sentinels.len() / 2)
+        })
+    }
+
+    /// Waits until another server than this one is a primary, and then until a sentinel names it. These take themselves for the
+    /// primary already: each of them does not count until it has been seen to follow.
     ///
     /// # Panics
     /// As [`until_promoted`](Self::until_promoted).
@@ -205,4 +226,21 @@ impl Watched {
     pub fn hide_from_sentinels(&self, number: usize) {
         self.servers[number].command::<()>(&["ACL", "SETUSER", SENTINEL_USER.0, "-@all"]);
     }
+}
+
+/// When a test fails: which elections there were.
+impl Drop for Watched {
+    #[allow(clippy::print_stderr)]
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            for sentinel in &self.sentinels {
+                eprintln!("the sentinel {} wrote:\n{}", sentinel.address(), sentinel.written());
+            }
+        }
+    }
+}
+
+/// What a sentinel says of the service. None if it does not answer.
+fn about(sentinel: &Sentinel) -> Option<HashMap<String, String>> {
+    sentinel.try_command(&["SENTINEL", "master", SERVICE]).ok()
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use leader_core::BootInstant;
-use leader_core::store::{HistoryEvent, RunOutcome};
+use leader_core::store::HistoryEvent;
 use leader_core::testing::ledger::entry;
 use leader_tests::process::{Command, Fleet, JobPlan, JobRun, Spawn, Told, Wall, eventually};
 use leader_tests::redis::RedisServer;
@@ -194,7 +194,7 @@ impl Lives {
         let lines = lines.query_map([group, job], |row| row.get::<_, String>(0)).unwrap();
         let events = lines.filter_map(|line| entry(&line.unwrap())).map(|entry| entry.event);
         let too_old = events.filter_map(|event| match event {
-            HistoryEvent::Ended { tick, end } if end.outcome == RunOutcome::Cancelled => tick,
+            HistoryEvent::Ended { tick, end } if end.message == "too old to be run" => tick,
             _ => None,
         });
         too_old.collect()

@@ -94,7 +94,7 @@ fn flapping(times: usize) {
             view.instance,
             view.term
         );
-        primary = new.server;
+        primary = watched.until_agreed();
     }
     let last = leads_at(&mut scene.fleet, "all failovers", BootInstant::now());
     let took = BootInstant::now().saturating_since(began);

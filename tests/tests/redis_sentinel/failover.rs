@@ -11,10 +11,9 @@ fn somebody_leads_after_the_primary_was_killed_and_it_comes_back_as_a_replica() 
     let fault = BootInstant::now();
     let new = scene.watched.until_promoted(0);
     scene.led_again("kill -9 of the primary", fault, &new, &reign);
-    scene.until_all_listen_to(new.server);
+    let reign = scene.leads_by(new.server);
     scene.watched.servers[0].start_again();
     scene.watched.until_all_know();
-    let reign = scene.fleet.leader("default", reign.term);
     scene.fleet.still_leads(&reign, "default", BootInstant::now());
     scene.fleet.assert_safe();
 }
@@ -26,12 +25,11 @@ fn somebody_leads_after_the_primary_was_stopped_and_when_it_goes_on_nobody_else_
     scene.watched.servers[0].stop();
     let fault = BootInstant::now();
     let new = scene.watched.until_promoted(0);
-    let view = scene.led_again("SIGSTOP of the primary", fault, &new, &reign);
-    scene.until_all_listen_to(new.server);
+    scene.led_again("SIGSTOP of the primary", fault, &new, &reign);
+    let reign = scene.leads_by(new.server);
     // For a moment it takes itself for the primary, and has commands to read that nobody waits for.
     scene.watched.servers[0].cont();
     scene.watched.until_all_know();
-    let reign = scene.fleet.leader("default", view.term - 1);
     scene.fleet.still_leads(&reign, "default", BootInstant::now().saturating_add(TTL));
     scene.fleet.assert_safe();
 }

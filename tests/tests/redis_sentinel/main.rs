@@ -111,6 +111,13 @@ impl Scene {
         })
     }
 
+    /// Waits until all nodes have found this server, and somebody leads there. Who.
+    fn leads_by(&mut self, server: usize) -> Reign {
+        self.until_all_listen_to(server);
+        let view = self.leads_at("all listen to the new primary", BootInstant::now());
+        Reign { label: view.instance, term: view.term }
+    }
+
     /// Waits until both connections of each node lead to this server.
     fn until_all_listen_to(&mut self, server: usize) {
         let redis = &self.watched.servers[server];

@@ -90,8 +90,8 @@ fn said(error: &str) -> &str {
 
 /// What to do about an error that does not pass by itself; `None` for one that may.
 fn advice(error: &str, keys: &Keys) -> Option<String> {
-    if denied(error).is_some() {
-        return Some(format!("allow it: ACL SETUSER <user> {}", keys.permissions()));
+    if let Some(denied) = denied(error) {
+        return Some(keys.rights().advice(denied));
     }
     let advice = match code(error) {
         "NOAUTH" => {
@@ -192,6 +192,21 @@ mod tests {
             assert!(of(error).is_permanent() && of(error).to_string().contains("ACL SETUSER"), "{error}");
         }
         assert_eq!(denied("WRONGTYPE Operation against a key holding the wrong kind of value"), None);
+    }
+
+    #[test]
+    fn what_a_user_lacks_is_added_and_nothing_is_taken_away_and_no_pattern_comes_twice() {
+        for (error, patterns) in [
+            ("NOPERM No permissions to access a key", &["~leader:*", "~{leader:*"][..]),
+            ("NOPERM No permissions to access a channel", &["&leader:*"]),
+            ("NOPERM this user has no permissions to run the 'evalsha' command", &[]),
+        ] {
+            let text = of(error).to_string();
+            let (_, rules) = text.split_once("ACL SETUSER <user> ").unwrap();
+            let (commands, others): (Vec<_>, Vec<_>) = rules.split(' ').partition(|rule| rule.starts_with('+'));
+            assert_eq!(others, patterns, "{text}");
+            assert!(commands.contains(&"+evalsha"), "{text}");
+        }
     }
 
     #[test]

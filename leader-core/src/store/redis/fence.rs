@@ -16,7 +16,7 @@ use std::time::Instant;
 pub(super) use self::script::SET;
 use super::RedisStore;
 use super::connection::Failure;
-use super::failure::{code, denied};
+use super::failure::{Denied, code, denied};
 use super::replicas::Reading;
 use super::session::{Call, Script};
 use super::slot;
@@ -97,9 +97,13 @@ impl RedisStore {
         let inner = &*self.0;
         let attempted = format!("{write} on {}", inner.address);
         let advice = match &failure {
+            Failure::Server(error) if denied(error) == Some(Denied::Command) => Some(
+                "allow the commands of the script, besides what leases and locks need: ACL SETUSER <user> +<command>"
+                    .to_owned(),
+            ),
             Failure::Server(error) if denied(error).is_some() => Some(format!(
-                "allow the keys that are written, their marks and the commands of the script, besides what leases and locks \
-                 need: ACL SETUSER <user> ~<key> {}",
+                "allow the keys that are written and their marks, besides what leases and locks need: ACL SETUSER <user> \
+                 ~<key> {}",
                 marks::PATTERN
             )),
             Failure::Server(error) if code(error) == "OOM" => {

@@ -1,6 +1,7 @@
 //! The names of a group's keys, and of its channel.
 
 use super::replicas::PERMISSION;
+use super::rights::Rights;
 use crate::group::GroupName;
 use crate::identity::{Incarnation, InstanceId};
 use crate::store::JobName;
@@ -94,20 +95,17 @@ impl Keys {
         format!("&{}*", self.prefix)
     }
 
-    /// What a user of the server must be allowed to: the arguments of `ACL SETUSER` after the user's name and password.
-    pub(super) fn permissions(&self) -> String {
-        let (leases, records, channels) = (self.lease_pattern(), self.record_pattern(), self.channel_pattern());
-        format!(
-            "{leases} {records} resetchannels {channels} -@all +eval +evalsha +script|load +get +set +pexpire +persist \
-             +del +hset +hmget +pttl +time +info +ping +client|id +select +publish +subscribe{}{}",
-            if self.spread { format!(" {CLUSTER_PERMISSIONS}") } else { String::new() },
-            if self.waiting { format!(" {PERMISSION}") } else { String::new() }
-        )
-    }
-
-    /// The same for the ledger of ticks, on top.
-    #[allow(clippy::unused_self, reason = "as for the others: it is about these keys")]
-    pub(super) fn tick_permissions(&self) -> &'static str {
-        "+rpush +ltrim +lrange"
+    /// What the leases need.
+    pub(super) fn rights(&self) -> Rights {
+        Rights {
+            keys: format!("{} {}", self.lease_pattern(), self.record_pattern()),
+            channels: self.channel_pattern(),
+            commands: format!(
+                "+eval +evalsha +script|load +get +set +pexpire +persist +del +hset +hmget +pttl +time +info +ping \
+                 +client|id +select +publish +subscribe{}{}",
+                if self.spread { format!(" {CLUSTER_PERMISSIONS}") } else { String::new() },
+                if self.waiting { format!(" {PERMISSION}") } else { String::new() }
+            ),
+        }
     }
 }

@@ -8,10 +8,12 @@ mod script;
 
 use std::time::Duration;
 
+#[cfg(test)]
+pub(super) use self::keys::COMMANDS;
 pub(super) use self::keys::LockKeys;
 use super::connection::Failure;
 use super::failure::{code, denied};
-use super::replicas::{Needs, PERMISSION};
+use super::replicas::Needs;
 use super::tie::Kind;
 use super::{Inner, RedisStore};
 use crate::error::StoreError;
@@ -59,9 +61,8 @@ impl Inner {
 
     /// What to do about an error, where that is another thing than for a lease.
     fn lock_advice(&self, error: &str) -> Option<String> {
-        if denied(error).is_some() {
-            let replicas = if self.options.replicas > 0 { format!(" {PERMISSION}") } else { String::new() };
-            return Some(format!("allow it: ACL SETUSER <user> {}{replicas}", self.lock_keys.permissions()));
+        if let Some(denied) = denied(error) {
+            return Some(self.lock_keys.rights(self.keys.rights()).advice(denied));
         }
         match code(error) {
             "WRONGTYPE" => Some(

@@ -20,6 +20,7 @@ mod locks;
 #[cfg(feature = "redis-rs")]
 mod redis_rs;
 mod replicas;
+mod rights;
 mod script;
 mod sentinel;
 mod session;

@@ -85,13 +85,13 @@ pub fn reason(code: &str) -> &'static str {
 /// What a user of the server must be allowed to.
 #[must_use]
 pub fn permissions(prefix: &str) -> String {
-    Keys::new(prefix).permissions()
+    Keys::new(prefix).rights().rules()
 }
 
 /// What it must be allowed to for the ledger, on top.
 #[must_use]
-pub fn tick_permissions(prefix: &str) -> String {
-    Keys::new(prefix).tick_permissions().to_owned()
+pub fn tick_permissions() -> &'static str {
+    super::ticks::COMMANDS
 }
 
 /// A rule of the script that is broken on purpose.

@@ -16,6 +16,9 @@ use super::{Inner, RedisStore};
 use crate::error::StoreError;
 use crate::store::{TickAnswer, TickAnswers, TickCommand, TickReply};
 
+/// What a user of the server must be allowed to, besides what it is for the leases.
+pub(super) const COMMANDS: &str = "+rpush +ltrim +lrange";
+
 impl RedisStore {
     pub(super) async fn execute_tick_commands(
         &self,
@@ -55,9 +58,8 @@ impl Inner {
 
     /// What to do about an error, where that is another thing than for a lease.
     fn tick_advice(&self, error: &str) -> Option<String> {
-        if denied(error).is_some() {
-            let (leases, ticks) = (self.keys.permissions(), self.keys.tick_permissions());
-            return Some(format!("allow it: ACL SETUSER <user> {leases} {ticks}"));
+        if let Some(denied) = denied(error) {
+            return Some(self.keys.rights().with(COMMANDS).advice(denied));
         }
         match code(error) {
             "OOM" => Some(

@@ -58,7 +58,8 @@ struct World {
     nonces: u128,
     /// Sent, and given up by their senders.
     late: Vec<LockCommand>,
-    /// Whose acquire was executed after it had been given up, and not released since: what it took may stand until it ends.
+    /// Whose acquire or renewal was executed after it had been given up, and not released since: what stands by it may stand until
+    /// it ends.
     ghosts: BTreeSet<u128>,
     tokens: Vec<(u128, Term)>,
 }
@@ -162,10 +163,10 @@ impl World {
             }
             Step::ExecuteLate(which) if which < self.late.len() => {
                 let command = self.late.remove(which);
-                if matches!(command.op, LockOp::Acquire { .. }) {
-                    self.ghosts.insert(command.owner.nonce);
+                let (nonce, acquires) = (command.owner.nonce, matches!(command.op, LockOp::Acquire { .. }));
+                if self.execute(command) == LockAnswer::Renewed || acquires {
+                    self.ghosts.insert(nonce);
                 }
-                self.execute(command);
             }
             Step::ExecuteLate(_) => {}
             Step::Announce(which) => self.handle(which, Event::Announced),

@@ -1,7 +1,11 @@
 //! The names of a lock's keys.
 
+use super::super::rights::Rights;
 use super::super::slot;
 use crate::store::LockKey;
+
+/// What a user of the server must be allowed to, besides what it is for the leases.
+pub(in crate::store::redis) const COMMANDS: &str = "+exists +zadd +zcard +zrange +zrank +zrem +zscore";
 
 /// What the names begin with.
 #[derive(Debug, Clone)]
@@ -46,10 +50,15 @@ impl LockKeys {
         }
     }
 
-    /// What a user of the server must be allowed to, besides what it is for the leases: arguments of `ACL SETUSER`.
-    pub(in crate::store::redis) fn permissions(&self) -> String {
+    /// What locks need, where this is what leases need.
+    pub(in crate::store::redis) fn rights(&self, leases: Rights) -> Rights {
+        Rights { keys: self.patterns(), ..leases.with(COMMANDS) }
+    }
+
+    /// What permits the locks, as in `ACL SETUSER`.
+    pub(in crate::store::redis) fn patterns(&self) -> String {
         let prefix = &self.prefix;
-        format!("~{prefix}* ~{{{prefix}* ~{{*}}:{prefix}* +exists +zadd +zcard +zrange +zrank +zrem +zscore")
+        format!("~{prefix}* ~{{{prefix}* ~{{*}}:{prefix}*")
     }
 }
 

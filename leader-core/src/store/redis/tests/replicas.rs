@@ -313,7 +313,7 @@ async fn the_doctor_says_when_replicas_are_missing_when_they_are_not_all_and_whe
     };
     assert!(severity == Severity::Warning && text.contains("Config::replicas(2)"), "{text}");
 
-    let rules = Keys::new("leader:").permissions();
+    let rules = Keys::new("leader:").rights().rules();
     let mut user = vec!["ACL", "SETUSER", "app", "reset", "on", ">secret"];
     user.extend(rules.split(' '));
     pair.primary.ask(&user);

@@ -66,6 +66,13 @@ impl Server {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
+    /// Allows a user what a message advises, word for word, and nothing else.
+    pub(crate) fn allow(&self, user: &str, message: &str) {
+        let (_, advised) = message.split_once("ACL SETUSER <user> ").unwrap_or_else(|| panic!("{message}"));
+        let command: Vec<&str> = ["ACL", "SETUSER", user].into_iter().chain(advised.split(' ')).collect();
+        assert_eq!(self.ask(&command), Reply::Text("OK".to_owned()), "{message}");
+    }
+
     /// As by the kernel: nothing is said to anybody.
     pub(crate) fn kill(&mut self) {
         self.process.kill().unwrap();
