@@ -93,6 +93,10 @@ mod group;
 mod identity;
 mod jobs;
 mod lease;
+// Not in its file, which the test `interleavings` compiles once more.
+#[cfg(all(test, feature = "testing"))]
+#[path = "lease/tests.rs"]
+mod lease_tests;
 mod ledger;
 mod lock;
 mod once;

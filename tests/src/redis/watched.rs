@@ -131,61 +131,60 @@ impl Watched {
         })
     }
 
-    /// Waits until another server than this one is the primary for good: two sentinels may each have been elected, one after
-    /// the other, and each makes another server the primary.
+    /// Waits until another server than this one is the primary for good. A busy host can have two elections in a row: a sentinel
+    /// that has learned of the new primary, and does not reach it within a second, has it replaced as well.
     ///
     /// # Panics
     /// If that does not come about.
     pub fn until_promoted(&self, old: usize) -> Promoted {
-        let first = self.until_promoted_beside(old, &[]);
-        if self.until_agreed() == first.server { first } else { self.until_promoted_beside(old, &[first.server]) }
-    }
-
-    /// Waits until more than half of the sentinels name the same primary, and none is about to make another one. Which server
-    /// that is.
-    ///
-    /// # Panics
-    /// If that does not come about.
-    pub fn until_agreed(&self) -> usize {
-        eventually("the sentinels agree on a primary", || {
-            let mut named = vec![0; self.servers.len()];
-            for about in self.sentinels.iter().filter_map(about) {
-                if about.get("flags")?.contains("failover_in_progress") {
-                    return None;
-                }
-                let place = format!("{}:{}", about.get("ip")?, about.get("port")?);
-                let server = self.servers.iter().position(|server| server.address().to_string() == place)?;
-                named[server] += 1;
-            }
-            named.iter().position(|names| *names > self.sentinels.len() / 2)
+        let mut seen = Seen::new(self, old, &[]);
+        eventually("another server is the primary, and the sentinels agree on it", || {
+            seen.look(self);
+            self.agreed().and_then(|server| seen.promoted(server))
         })
     }
 
-    /// Waits until another server than this one is a primary, and then until a sentinel names it. These take themselves for the
-    /// primary already: each of them does not count until it has been seen to follow.
+    /// Waits until another server than this one is a primary and a sentinel names it, whether or not another one follows it. These
+    /// take themselves for the primary already: each of them does not count until it has been seen to follow.
     ///
     /// # Panics
-    /// As [`until_promoted`](Self::until_promoted).
+    /// If that does not come about.
     pub fn until_promoted_beside(&self, old: usize, believers: &[usize]) -> Promoted {
-        let mut believers = believers.to_vec();
-        let (server, took_writes) = eventually("a replica is promoted", || {
-            (0..self.servers.len()).filter(|number| *number != old).find_map(|number| {
-                let is_primary = self.is_primary(number)?;
-                if !is_primary {
-                    believers.retain(|believer| *believer != number);
-                }
-                (is_primary && !believers.contains(&number)).then(|| (number, BootInstant::now()))
-            })
-        });
-        let address = self.servers[server].address();
-        let named = eventually("a sentinel names the new primary", || {
-            self.sentinels.iter().find_map(|sentinel| {
-                let question = ["SENTINEL", "get-master-addr-by-name", SERVICE];
-                let (ip, port): (String, u16) = sentinel.try_command(&question).ok()?;
-                (ip == address.ip().to_string() && port == address.port()).then(BootInstant::now)
-            })
-        });
-        Promoted { server, took_writes, named }
+        let mut seen = Seen::new(self, old, believers);
+        eventually("another server is a primary, and a sentinel names it", || {
+            seen.look(self);
+            (0..self.servers.len()).find_map(|server| seen.promoted(server))
+        })
+    }
+
+    /// Waits until the sentinels agree on a primary. Which server that is.
+    ///
+    /// # Panics
+    /// If they do not.
+    pub fn until_agreed(&self) -> usize {
+        eventually("the sentinels agree on a primary", || self.agreed())
+    }
+
+    /// Which server more than half of the sentinels name and have reached, while none is about to make another one the primary.
+    fn agreed(&self) -> Option<usize> {
+        let mut reached = vec![0; self.servers.len()];
+        for about in self.sentinels.iter().filter_map(about) {
+            let flags = about.get("flags")?;
+            if flags.contains("failover_in_progress") {
+                return None;
+            }
+            // No ping is without an answer; it waits for the first one from the moment of the change.
+            if flags == "master" && about.get("last-ping-sent")? == "0" {
+                reached[self.at(about.get("ip")?, about.get("port")?.parse().ok()?)?] += 1;
+            }
+        }
+        reached.iter().position(|sentinels| *sentinels > self.sentinels.len() / 2)
+    }
+
+    /// The server with this address.
+    fn at(&self, ip: &str, port: u16) -> Option<usize> {
+        let is_it = |address: std::net::SocketAddr| address.ip().to_string() == ip && address.port() == port;
+        self.servers.iter().position(|server| is_it(server.address()))
     }
 
     /// Whether this server takes itself for a primary. None if it does not say: a sentinel ends all connections to a server
@@ -225,6 +224,49 @@ impl Watched {
     /// before.
     pub fn hide_from_sentinels(&self, number: usize) {
         self.servers[number].command::<()>(&["ACL", "SETUSER", SENTINEL_USER.0, "-@all"]);
+    }
+}
+
+/// What was seen of the servers so far, but for the old primary, which may not answer.
+struct Seen {
+    old: usize,
+    /// When each was first seen to take itself for the primary, if it still does not follow.
+    took_writes: Vec<Option<BootInstant>>,
+    /// When a sentinel was first seen to name each.
+    named: Vec<Option<BootInstant>>,
+    believers: Vec<usize>,
+}
+
+impl Seen {
+    fn new(watched: &Watched, old: usize, believers: &[usize]) -> Self {
+        let never = vec![None; watched.servers.len()];
+        Self { old, took_writes: never.clone(), named: never, believers: believers.to_vec() }
+    }
+
+    fn look(&mut self, watched: &Watched) {
+        for number in (0..watched.servers.len()).filter(|number| *number != self.old) {
+            match watched.is_primary(number) {
+                Some(true) if !self.believers.contains(&number) => {
+                    self.took_writes[number].get_or_insert_with(BootInstant::now);
+                }
+                Some(false) => {
+                    self.took_writes[number] = None;
+                    self.believers.retain(|believer| *believer != number);
+                }
+                Some(true) | None => {}
+            }
+        }
+        for sentinel in &watched.sentinels {
+            let question = ["SENTINEL", "get-master-addr-by-name", SERVICE];
+            let Ok((ip, port)) = sentinel.try_command::<(String, u16)>(&question) else { continue };
+            if let Some(number) = watched.at(&ip, port) {
+                self.named[number].get_or_insert_with(BootInstant::now);
+            }
+        }
+    }
+
+    fn promoted(&self, server: usize) -> Option<Promoted> {
+        Some(Promoted { server, took_writes: self.took_writes[server]?, named: self.named[server]? })
     }
 }
 

@@ -46,6 +46,18 @@ async fn who_lacks_one_is_told_which_and_nothing_is_written() {
     }
 }
 
+#[tokio::test]
+async fn who_lacks_a_command_is_told_those_that_leases_need() {
+    let Some(redis) = RedisServer::start(&[]) else { return };
+    let elector: Elector = elector_at(&user(&redis, &["~balance:*", "~{*}:*fence"])).await;
+    let lease = elector.lease("default").unwrap();
+    redis.command::<()>(&["ACL", "SETUSER", "leader", "-hmget"]);
+    let refused = elector.fence().set(&lease, KEY, "x").await.unwrap_err().to_string();
+    let (_, rules) = refused.split_once("ACL SETUSER <user> ").unwrap_or_else(|| panic!("{refused}"));
+    redis.command::<()>(&[&["ACL", "SETUSER", "leader"][..], &rules.split(' ').collect::<Vec<_>>()].concat());
+    elector.fence().set(&lease, KEY, "x").await.unwrap();
+}
+
 /// Without it a server that was rolled back is not told from one that went on.
 #[tokio::test]
 async fn where_info_is_not_permitted_only_the_present_holder_may_write() {

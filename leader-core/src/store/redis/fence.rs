@@ -97,11 +97,8 @@ impl RedisStore {
         let inner = &*self.0;
         let attempted = format!("{write} on {}", inner.address);
         let advice = match &failure {
-            Failure::Server(error) if denied(error) == Some(Denied::Command) => Some(
-                "allow the commands of the script, besides what leases and locks need: ACL SETUSER <user> +<command>"
-                    .to_owned(),
-            ),
-            Failure::Server(error) if denied(error).is_some() => Some(format!(
+            // A command that is lacking is one of those for leases: what the body of a script may not do is told in its answer.
+            Failure::Server(error) if denied(error) == Some(Denied::Key) => Some(format!(
                 "allow the keys that are written and their marks, besides what leases and locks need: ACL SETUSER <user> \
                  ~<key> {}",
                 marks::PATTERN

@@ -20,8 +20,8 @@ impl Rights {
         self
     }
 
-    /// What to do where something of this kind is not allowed. It takes nothing away that other calls need; and it has only the
-    /// patterns that are lacking, since to add one to `~*` or `&*` is an error.
+    /// What to do where something of this kind is not allowed. It takes nothing away that other calls need; and it has patterns
+    /// only of the kind that is lacking, since to add one to `~*` or `&*` is an error.
     pub(super) fn advice(&self, denied: Denied) -> String {
         let commands = &self.commands;
         let patterns = match denied {
