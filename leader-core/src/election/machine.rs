@@ -428,9 +428,11 @@ impl Election {
         Next::Renew { earliest: latest.saturating_sub(self.rules.heartbeat / 8), latest }
     }
 
-    /// Jitter only shortens; the first retry comes within `retry`, back-off begins with the second.
+    /// Jitter only shortens; the first retry comes within `retry`, back-off begins with the second. Not within the right: what
+    /// is left of it is short, and nobody else can use it.
     fn retry_window(&self, now: BootInstant) -> Next {
-        let wait = back_off(self.failures, self.rules.retry, self.rules.ttl);
+        let failures = if now < self.right { 1 } else { self.failures };
+        let wait = back_off(failures, self.rules.retry, self.rules.ttl);
         Next::Retry { earliest: now.saturating_add(wait / 2), latest: now.saturating_add(wait) }
     }
 

@@ -267,6 +267,23 @@ fn the_first_retry_comes_within_retry_and_backs_off_from_the_second_to_the_ttl()
 }
 
 #[test]
+fn what_nobody_else_can_have_is_tried_for_without_a_back_off() {
+    for renewal_failure in [RenewalFailure::DemoteAtOnce, RenewalFailure::HoldUntilDeadline] {
+        let mut bench = Bench::leader(Rules { renewal_failure, ..rules() });
+        bench.now = HEARTBEAT;
+        while bench.now < TTL - GUARD {
+            assert!(bench.poll(bench.now).is_some(), "{renewal_failure:?} at {} ms", bench.now);
+            bench.fail(bench.now);
+            bench.now += RETRY;
+        }
+        // Now it can be another's.
+        assert!(matches!(bench.poll(bench.now), Some(Op::Acquire { continues: false, .. })));
+        bench.fail(bench.now);
+        assert!(matches!(bench.election.next(), Next::Retry { latest, .. } if latest == at(bench.now + TTL)));
+    }
+}
+
+#[test]
 fn an_answer_of_the_wrong_kind_confirms_nothing_and_backs_off() {
     let mut bench = Bench::new(rules());
     bench.acquire(0, Answer::Renewed);

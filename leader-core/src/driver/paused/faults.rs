@@ -148,15 +148,41 @@ fn an_acquisition_whose_answer_is_lost_is_taken_back_within_a_retry() {
 }
 
 #[test]
+fn retries_do_not_back_off_while_the_lease_can_be_no_other_ones() {
+    for seed in 0..20 {
+        stage(seed, async |stage| {
+            let store = stage.faulty();
+            let _elector = stage.start(store.clone(), as_it_is).await;
+            let led = stage.now();
+            store.inject_when(Fault::Fail(unplugged()), |command| !matches!(command.op, Op::Inspect));
+            store.called(2).await;
+            let mut attempt = 2;
+            loop {
+                let last = stage.now();
+                attempt += 1;
+                store.called(attempt).await;
+                let wait = stage.now().saturating_since(last);
+                // The last wait that begins within it.
+                if last.saturating_since(led) >= TTL - RETRY {
+                    break;
+                }
+                assert!(wait <= RETRY + MS, "attempt {attempt} after {wait:?}");
+            }
+            assert!(attempt >= 8, "{attempt} attempts");
+        });
+    }
+}
+
+#[test]
 fn retries_come_within_retry_at_first_and_back_off_up_to_a_ttl() {
     for seed in 0..20 {
         stage(seed, async |stage| {
             let store = stage.faulty();
-            let elector = stage.start(store.clone(), as_it_is).await;
             store.inject_when(Fault::Fail(unplugged()), |command| !matches!(command.op, Op::Inspect));
-            store.called(2).await;
+            let (elector, _driver) = stage.begin(store.clone(), as_it_is);
+            store.called(1).await;
             let mut last = stage.now();
-            for (attempt, most) in [(3, 1), (4, 2), (5, 4), (6, 8), (7, 10), (8, 10), (9, 10)] {
+            for (attempt, most) in [(2, 1), (3, 2), (4, 4), (5, 8), (6, 10), (7, 10), (8, 10)] {
                 store.called(attempt).await;
                 let wait = stage.now().saturating_since(last);
                 let most = SECOND * most;
@@ -164,8 +190,8 @@ fn retries_come_within_retry_at_first_and_back_off_up_to_a_ttl() {
                 last = stage.now();
             }
             // One answer, and it begins anew.
-            store.heal();
             let mut events = elector.subscribe("default").unwrap();
+            store.heal();
             until_acquired(&mut events).await;
             store.inject_when(Fault::Fail(unplugged()), is_renew);
             until_lost(&mut events).await;

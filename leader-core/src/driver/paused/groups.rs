@@ -63,8 +63,9 @@ fn renewals_of_many_groups_share_few_calls_also_after_failures_at_different_time
         tokio::time::sleep(HEARTBEAT * 20).await;
         assert_eq!(led(&elector), GROUPS);
         let (calls, commands) = (store.calls() - calls, store.commands() - commands);
-        // What is due within an eighth of a heartbeat goes out together, at most 100 commands in a call.
-        assert!(calls <= 20 * (9 + 3), "{calls} calls in 20 heartbeats");
+        // What is due within an eighth of a heartbeat goes out together, at most 100 commands in a call: 9 to 14 calls in each, as
+        // chance has it, and not 250.
+        assert!(calls <= 20 * 16, "{calls} calls in 20 heartbeats");
         assert!(commands <= GROUPS as u64 * 24, "{commands} commands in 20 heartbeats");
     });
 }

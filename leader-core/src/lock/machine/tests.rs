@@ -214,8 +214,11 @@ fn a_failed_renewal_is_tried_again_until_the_deadline() {
     assert_eq!(lock.after(4_000), [450 * MS, 900 * MS]);
     lock.ask(4_900);
     lock.fail(5_900, Failure::Permanent);
-    assert_eq!(lock.after(5_900), [900 * MS, 1_800 * MS]);
-    lock.ask(7_700);
+    assert_eq!(lock.after(5_900), [450 * MS, 900 * MS], "without a back-off");
+    lock.ask(6_800);
+    lock.fail(7_800, Failure::Passing);
+    assert_eq!(lock.after(7_800), [450 * MS, 900 * MS]);
+    lock.ask(8_700);
     assert_eq!(lock.machine.next(), Some(Span::at(at(8_990))), "it comes back when the view ends");
     assert_eq!(lock.poll(8_990), None);
     assert_eq!(lock.take(), [Notice::Lost(TOKEN, Loss::Expired)]);

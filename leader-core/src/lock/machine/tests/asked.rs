@@ -53,19 +53,22 @@ fn what_failed_before_the_work_was_done_is_no_reason_to_note_that_later() {
 }
 
 #[test]
-fn the_time_between_attempts_grows_up_to_a_third_of_what_a_lock_lasts() {
+fn the_time_between_attempts_to_give_back_grows_and_between_those_to_keep_it_does_not() {
     let mut lock = Told::held();
     let mut now = 3_000;
-    // 900 ms, 1,800 ms, and no more than 3,000 ms.
-    for latest in [900, 1_800] {
+    for _ in 0..3 {
         lock.ask(now);
+        lock.fail(now, Failure::Passing);
+        assert_eq!(lock.after(now)[1], 900 * MS);
+        now += 900;
+    }
+    lock.handle(now, Event::Leave);
+    for latest in [900, 1_800, 3_600] {
+        assert!(matches!(lock.ask(now), LockOp::Release { .. }));
         lock.fail(now, Failure::Passing);
         assert_eq!(lock.after(now)[1], latest * MS);
         now += u64::from(latest);
     }
-    lock.ask(now);
-    lock.fail(now, Failure::Passing);
-    assert_eq!(lock.after(now)[1], 3_000 * MS);
 }
 
 #[test]

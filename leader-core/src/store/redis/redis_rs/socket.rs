@@ -51,7 +51,12 @@ fn set_up(socket: &TcpStream, patience: Duration) -> io::Result<()> {
     socket.set_linger(Some(Duration::ZERO))?;
     socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE).with_interval(REMINDER))?;
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    socket.set_tcp_user_timeout(Some(patience))?;
+    {
+        socket.set_tcp_user_timeout(Some(patience))?;
+        // One command at a time is on its way, and it has no time for pauses that double each time it gets lost. It is no more
+        // than a help, and not every sandbox knows it.
+        let _ = socket.set_tcp_thin_linear_timeouts(true);
+    }
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     let _ = patience;
     Ok(())
