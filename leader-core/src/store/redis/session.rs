@@ -79,13 +79,16 @@ enum Subject {
 }
 
 enum Connections {
-    None,
+    /// But for what still listens beside a link that did not answer in time: it looks after itself.
+    None(Option<Arc<dyn Subscription>>),
     Opening(Opening),
     Open(Arc<Open>),
 }
 
 /// Attempts to connect, of which the first that succeeds counts. They outlast the calls that wait for them.
 struct Opening {
+    /// What listens already.
+    kept: Option<Arc<dyn Subscription>>,
     attempts: Vec<AbortHandle>,
     under_way: usize,
     newest: Instant,
@@ -99,8 +102,10 @@ struct Open {
     link: Box<dyn Link>,
     confirmations: Confirmations,
     /// None if there is nothing to listen to. If the server does not permit it: what it said.
-    subscription: Result<Option<Box<dyn Subscription>>, String>,
+    subscription: Listening,
 }
+
+type Listening = Result<Option<Arc<dyn Subscription>>, String>;
 
 impl Session {
     /// Nothing is opened before it is needed.
@@ -134,7 +139,7 @@ impl Session {
         let shared = Shared {
             client,
             script,
-            connections: Mutex::new(Connections::None),
+            connections: Mutex::new(Connections::None(None)),
             failing: AtomicBool::new(false),
             announcer,
             channels,
@@ -186,12 +191,14 @@ impl Session {
         until: Instant,
     ) -> Result<Answered<T>, Failure> {
         let open = self.connections(until).await?;
-        let mut watch = Watch { shared: &self.0, open: &open, trusted: false };
+        let mut watch = Watch { shared: &self.0, open: &open, trusted: false, silent: true };
         let reply = call.on(&*open.link, until).await;
+        watch.silent &= reply.is_err();
         let answers = match reply {
             Ok(reply) => reading.answers(reply, &*open.link, &open.confirmations, until).await,
             Err(failure) => {
                 watch.trusted = leaves_the_link_alone(&failure);
+                watch.silent = failure == Failure::TimedOut;
                 return Err(failure);
             }
         };
@@ -202,6 +209,11 @@ impl Session {
             self.0.announcer.gap();
         }
         Ok(answers)
+    }
+
+    /// Nobody has to look where the connections should lead.
+    fn is_for_one_address(&self) -> bool {
+        matches!(self.1.get(), Some(None))
     }
 
     async fn connections(&self, until: Instant) -> Outcome {
@@ -216,7 +228,13 @@ impl Session {
                 opening.outcome.subscribe()
             }
             over_or_none => {
+                let kept = match over_or_none {
+                    // An address that means different servers in turn would leave it behind.
+                    Connections::None(kept) if self.is_for_one_address() => kept.take(),
+                    _ => None,
+                };
                 let mut opening = Opening {
+                    kept,
                     attempts: Vec::new(),
                     under_way: 0,
                     newest: Instant::now(),
@@ -298,7 +316,7 @@ impl Script {
 impl Drop for Session {
     fn drop(&mut self) {
         // The attempts hold what is shared, too.
-        *self.0.connections() = Connections::None;
+        *self.0.connections() = Connections::None(None);
     }
 }
 
@@ -306,9 +324,9 @@ impl Opening {
     fn attempt(&mut self, shared: &Arc<Shared>) {
         self.newest = Instant::now();
         self.under_way += 1;
-        let (shared, outcome) = (Arc::clone(shared), Arc::clone(&self.outcome));
+        let (shared, outcome, kept) = (Arc::clone(shared), Arc::clone(&self.outcome), self.kept.clone());
         let attempt = async move {
-            let opened = shared.attempt().await.map(Arc::new);
+            let opened = shared.attempt(kept).await.map(Arc::new);
             shared.attempted(opened, &outcome);
         };
         self.attempts.push(tokio::spawn(attempt).abort_handle());
@@ -327,7 +345,7 @@ impl Shared {
         self.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn attempt(self: &Arc<Self>) -> Result<Open, Failure> {
+    async fn attempt(self: &Arc<Self>, kept: Option<Arc<dyn Subscription>>) -> Result<Open, Failure> {
         let patience = patience(self.timeout);
         let until = Instant::now() + patience;
         let link = async {
@@ -335,14 +353,17 @@ impl Shared {
             self.script.load(&*link, until).await?;
             Ok(link)
         };
-        let (link, subscription) = tokio::try_join!(link, self.subscribe(patience))?;
+        let listening = async {
+            match kept {
+                Some(kept) => Ok(Ok(Some(kept))),
+                None => self.subscribe(patience).await,
+            }
+        };
+        let (link, subscription) = tokio::try_join!(link, listening)?;
         Ok(Open { link, confirmations: Confirmations::default(), subscription })
     }
 
-    async fn subscribe(
-        self: &Arc<Self>,
-        patience: Duration,
-    ) -> Result<Result<Option<Box<dyn Subscription>>, String>, Failure> {
+    async fn subscribe(self: &Arc<Self>, patience: Duration) -> Result<Listening, Failure> {
         if self.channels.is_empty() {
             return Ok(Ok(None));
         }
@@ -371,7 +392,7 @@ impl Shared {
         };
         let channels = self.channels.keys().cloned().collect();
         match self.client.subscribe(channels, Box::new(heard), patience, self.timeout).await {
-            Ok(subscription) => Ok(Ok(Some(subscription))),
+            Ok(subscription) => Ok(Ok(Some(Arc::from(subscription)))),
             // Without it a release is noticed when the lease would have ended.
             Err(Failure::Server(error)) if denied(&error).is_some() => Ok(Err(error)),
             Err(failure) => Err(failure),
@@ -389,7 +410,7 @@ impl Shared {
         let next = match &opened {
             Ok(open) => Connections::Open(Arc::clone(open)),
             Err(_) if opening.under_way > 0 => return,
-            Err(_) => Connections::None,
+            Err(_) => Connections::None(None),
         };
         *connections = next;
         drop(connections);
@@ -401,33 +422,37 @@ impl Shared {
         let mut connections = self.connections();
         let over = matches!(&*connections, Connections::Open(open) if open.link.is_over());
         // What is under way there goes on to its own end.
-        let left = over.then(|| std::mem::replace(&mut *connections, Connections::None));
+        let left = over.then(|| std::mem::replace(&mut *connections, Connections::None(None)));
         drop(connections);
         drop(left);
         self.announcer.gap();
     }
 
-    fn forget(&self, failed: &Arc<Open>) {
+    fn forget(&self, failed: &Arc<Open>, silent: bool) {
         self.failing.store(true, Ordering::Relaxed);
         let mut connections = self.connections();
         if matches!(&*connections, Connections::Open(open) if Arc::ptr_eq(open, failed)) {
-            *connections = Connections::None;
+            let listening = failed.subscription.as_ref().ok().and_then(Option::clone);
+            *connections = Connections::None(listening.filter(|_| silent));
         }
     }
 }
 
 /// A call that failed, or whose future was dropped, takes its connections with it: a command may be stuck in them. Calls
-/// that are under way there go on to their own ends; no further one begins.
+/// that are under way there go on to their own ends; no further one begins. What listens stays, if the call just got no answer: to
+/// have two connections opened takes longer, and where packets are lost that has cost leases.
 struct Watch<'a> {
     shared: &'a Shared,
     open: &'a Arc<Open>,
     trusted: bool,
+    /// There was no answer at all.
+    silent: bool,
 }
 
 impl Drop for Watch<'_> {
     fn drop(&mut self) {
         if !self.trusted {
-            self.shared.forget(self.open);
+            self.shared.forget(self.open, self.silent);
         }
     }
 }

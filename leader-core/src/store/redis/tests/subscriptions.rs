@@ -8,7 +8,11 @@ use tokio::sync::mpsc;
 use super::super::connection::{Failure, Heard, Reply, Subscription};
 use super::proxy::Proxy;
 use super::server::Server;
-use super::{AMPLE, client};
+use super::{AMPLE, SHORT, client, store_at};
+use crate::group::GroupName;
+use crate::identity::{Candidate, Incarnation, InstanceId};
+use crate::store::{Announcement, Batch, Command, LeaseStore, Op};
+use crate::testing::Listener;
 
 struct Ear {
     heard: mpsc::UnboundedReceiver<Heard>,
@@ -147,4 +151,36 @@ async fn a_dropped_subscription_closes_its_socket_at_once() {
     let ear = Ear::at(&format!("redis://{}", proxy.address), &["a"], AMPLE).await.unwrap();
     drop(ear);
     tokio::time::timeout(AMPLE, proxy.left()).await.unwrap();
+}
+
+/// Where packets are lost, each connection that has to be opened can take long.
+#[tokio::test]
+async fn what_listens_stays_when_a_call_gets_no_answer_in_time() {
+    let Some(server) = Server::start(&[]) else { return };
+    let group = GroupName::new("g").unwrap();
+    let candidate = Candidate { id: InstanceId::new("me").unwrap(), incarnation: Incarnation::random() };
+    let (session, mut listener) = Listener::new(candidate.clone(), [group.clone()]);
+    let store = store_at(&server.url());
+    store.connect(session).await.unwrap();
+    let inspect = async |timeout| {
+        let command = Command { group: group.clone(), candidate: candidate.clone(), ttl: AMPLE, op: Op::Inspect };
+        LeaseStore::execute(&store, Batch { commands: vec![command], timeout }).await
+    };
+    let ids = |kind| match server.ask(&["CLIENT", "LIST", "TYPE", kind]) {
+        Reply::Text(list) => list.lines().map(|line| line.split(' ').next().unwrap().to_owned()).collect::<Vec<_>>(),
+        other => panic!("{other:?}"),
+    };
+    inspect(AMPLE).await.unwrap();
+    let (listening, calling) = (ids("pubsub"), ids("normal")[0].clone());
+    assert_eq!(listening.len(), 1);
+    server.stop();
+    inspect(SHORT).await.unwrap_err();
+    server.resume();
+    inspect(AMPLE).await.unwrap();
+    assert_eq!(ids("pubsub"), listening);
+    assert!(!ids("normal").contains(&calling), "a command may be stuck there");
+    // Who waits for its next attempt need not, and it still hears.
+    assert_eq!(listener.heard().await, Some(Announcement::Gap));
+    server.ask(&["PUBLISH", "leader:g", ""]);
+    assert_eq!(listener.heard().await, Some(Announcement::Released(group)));
 }
