@@ -23,7 +23,7 @@ fn ahead() -> (ManualClock, BootInstant) {
 fn lease() -> (Lease, ManualClock) {
     let (clock, deadline) = ahead();
     let terms = (Term::new(9), Term::new(7));
-    let group = GroupName::new("reports").unwrap();
+    let group = GroupName::new("reports").expect("it is a name");
     (Lease(Arc::new(Acquisition::new(group, terms, deadline, Clock::Manual(clock.clone())))), clock)
 }
 

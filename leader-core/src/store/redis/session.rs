@@ -1,5 +1,7 @@
 //! One elector's tie to the server: the connections that are open now, and their replacement when one fails.
 
+mod listening;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -8,12 +10,12 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use super::connection::{Client, Failure, Heard, Link, Lookout, Reply, Request, Subscription};
+use self::listening::{Listening, Subject};
+use super::connection::{Client, Failure, Link, Lookout, Reply, Request, Subscription};
 use super::elector::Elector;
-use super::failure::{calls_for_a_new_link, denied, is_unknown_script};
+use super::failure::{calls_for_a_new_link, is_unknown_script};
 use super::keys::Keys;
 use super::replicas::{Confirmations, Reading};
-use crate::group::GroupName;
 use crate::store::{Announcer, Session as Asked};
 
 /// A slow server takes several round trips to let somebody in: an attempt may take so many operation time-outs.
@@ -68,16 +70,6 @@ struct Shared {
     timeout: Duration,
 }
 
-/// What is announced on a channel.
-enum Subject {
-    /// That this lease was given back.
-    Lease(GroupName),
-    /// That a lock is free for the owner in the message.
-    Locks,
-    /// Who has this elector's instance id.
-    Id,
-}
-
 enum Connections {
     /// But for what still listens beside a link that did not answer in time: it looks after itself.
     None(Option<Arc<dyn Subscription>>),
@@ -101,11 +93,8 @@ type Outcome = Result<Arc<Open>, Failure>;
 struct Open {
     link: Box<dyn Link>,
     confirmations: Confirmations,
-    /// None if there is nothing to listen to. If the server does not permit it: what it said.
     subscription: Listening,
 }
-
-type Listening = Result<Option<Arc<dyn Subscription>>, String>;
 
 impl Session {
     /// Nothing is opened before it is needed.
@@ -361,42 +350,6 @@ impl Shared {
         };
         let (link, subscription) = tokio::try_join!(link, listening)?;
         Ok(Open { link, confirmations: Confirmations::default(), subscription })
-    }
-
-    async fn subscribe(self: &Arc<Self>, patience: Duration) -> Result<Listening, Failure> {
-        if self.channels.is_empty() {
-            return Ok(Ok(None));
-        }
-        // Not the other way round: the connections belong to the session.
-        let shared = Arc::downgrade(self);
-        let heard = move |heard| {
-            let Some(shared) = shared.upgrade() else { return };
-            match heard {
-                Heard::Gap => shared.announcer.gap(),
-                Heard::Message { channel, text } => match shared.channels.get(&channel) {
-                    Some(Subject::Lease(group)) => shared.announcer.released(group.clone()),
-                    Some(Subject::Locks) => {
-                        // Anything else is somebody else's message.
-                        if let Ok(nonce) = u128::from_str_radix(&text, 16) {
-                            shared.announcer.lock_free(nonce);
-                        }
-                    }
-                    Some(Subject::Id) => {
-                        if let Some(elector) = &shared.elector {
-                            elector.heard(&text, &shared.client, &shared.announcer, patience);
-                        }
-                    }
-                    None => {}
-                },
-            }
-        };
-        let channels = self.channels.keys().cloned().collect();
-        match self.client.subscribe(channels, Box::new(heard), patience, self.timeout).await {
-            Ok(subscription) => Ok(Ok(Some(Arc::from(subscription)))),
-            // Without it a release is noticed when the lease would have ended.
-            Err(Failure::Server(error)) if denied(&error).is_some() => Ok(Err(error)),
-            Err(failure) => Err(failure),
-        }
     }
 
     /// Takes in what has become of an attempt.
