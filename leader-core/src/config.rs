@@ -148,7 +148,8 @@ impl Config {
     }
 
     /// Time from an error to the next attempt: a third of the ttl and at most 1 s by default. A random part only shortens it;
-    /// from the second error in a row on it doubles, up to the ttl, unless a lease is held that the next attempt may still keep.
+    /// from the second error in a row on it doubles, up to the ttl, and up to a quarter of what is left of a lease that can be
+    /// kept (but not below `retry`).
     pub fn retry(mut self, retry: Duration) -> Self {
         self.timing.retry = Some(retry);
         self

@@ -110,22 +110,25 @@ fn only_waiting_for_every_replica_excludes_two_leaders() {
     assert_eq!(overlaps(2), 0);
 }
 
+/// The rarest of them shows in one of 130, as far as seen.
+const SEEDS: u64 = 400;
+
 /// Whether a broken rule shows.
 fn shows(settings: &Settings, name: &str) {
-    let caught = (1..=200).find(|seed| !run(settings, *seed, false).report.is_clean());
-    println!("{name}, {:?}: caught at seed {caught:?} of 200", settings.store);
+    let caught = (1..=SEEDS).find(|seed| !run(settings, *seed, false).report.is_clean());
+    println!("{name}, {:?}: caught at seed {caught:?} of {SEEDS}", settings.store);
     assert!(caught.is_some(), "{name}, {:?}: not caught", settings.store);
 }
 
 #[test]
-fn every_broken_rule_shows_within_200_seeds() {
+fn every_broken_rule_shows_within_400_seeds() {
     for (variant, name) in Variant::ALL {
         shows(&Settings::default().broken(variant), name);
     }
 }
 
 #[test]
-fn every_broken_rule_of_the_real_script_shows_within_200_seeds() {
+fn every_broken_rule_of_the_real_script_shows_within_400_seeds() {
     let broken = |(variant, name)| (Settings::default().broken(variant), name);
     let of_store: Vec<_> = Variant::ALL.map(broken).into_iter().filter(|(s, _)| s.flaw().is_some()).collect();
     for flaw in Flaw::ALL {

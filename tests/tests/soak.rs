@@ -101,8 +101,18 @@ fn a_view_without_a_deadline_is_found_and_the_history_of_it_is_kept() {
     assert!(logs.starts_with(folder.path()) && told.contains(logs.to_str().unwrap()), "{told}");
     let kept = |name: &str| fs::read_to_string(logs.join(name)).unwrap();
     assert!(kept("command.txt").contains("--seed 3 --store sqlite") && kept("report.txt").contains("two leaders"));
-    assert!(kept("faults.json-lines").lines().count() > 2 && kept("m0-0.jsonl").contains("began"));
-    assert!(kept("m0-0.views.jsonl").contains("view") && kept("m0-0.locks.jsonl").contains("asked"));
+    // It ends with what it has found, and that may be early.
+    assert!(kept("faults.json-lines").lines().count() > 0);
+    let members: Vec<_> =
+        fs::read_dir(logs).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    for (suffix, word) in [("jsonl", "began"), ("views.jsonl", "view"), ("locks.jsonl", "asked")] {
+        let is_of_one =
+            |name: &&String| name.starts_with('m') && name.split_once('.').is_some_and(|(_, end)| end == suffix);
+        assert!(
+            members.iter().filter(is_of_one).any(|name| kept(name).contains(word)),
+            "{word} in {suffix} of {members:?}"
+        );
+    }
 }
 
 #[test]

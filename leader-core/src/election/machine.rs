@@ -428,11 +428,13 @@ impl Election {
         Next::Renew { earliest: latest.saturating_sub(self.rules.heartbeat / 8), latest }
     }
 
-    /// Jitter only shortens; the first retry comes within `retry`, back-off begins with the second. Not within the right: what
-    /// is left of it is short, and nobody else can use it.
+    /// Jitter only shortens; the first retry comes within `retry`, back-off begins with the second. Within the right it always
+    /// leaves time for some more: nobody else can use what is left of it.
     fn retry_window(&self, now: BootInstant) -> Next {
-        let failures = if now < self.right { 1 } else { self.failures };
-        let wait = back_off(failures, self.rules.retry, self.rules.ttl);
+        let mut wait = back_off(self.failures, self.rules.retry, self.rules.ttl);
+        if now < self.right {
+            wait = wait.min((self.right.saturating_since(now) / 4).max(self.rules.retry));
+        }
         Next::Retry { earliest: now.saturating_add(wait / 2), latest: now.saturating_add(wait) }
     }
 

@@ -384,8 +384,10 @@ impl Machine {
             // What was sent before is no reason to wait.
             State::Completing { .. } if sent.kind != Kind::Complete => self.next = Span::at(now),
             State::Leaving { .. } if sent.kind != Kind::Release => self.next = Span::at(now),
-            // What is left of it is short, and nobody else can use it: no back-off.
-            State::Held { .. } | State::Completing { .. } => self.next = self.retry_at(now, self.rules.retry),
+            // The back-off always leaves time for some more: nobody else can use what is left of it.
+            State::Held { deadline, .. } | State::Completing { deadline, .. } => {
+                self.next = self.retry_at(now, deadline.saturating_since(now) / 4);
+            }
             State::Leaving { .. } => {
                 self.told(Notice::NotReleased, notices);
                 // What is permanent is not for us to change, and what the store holds ends by itself.

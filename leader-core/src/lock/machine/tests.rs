@@ -214,7 +214,7 @@ fn a_failed_renewal_is_tried_again_until_the_deadline() {
     assert_eq!(lock.after(4_000), [450 * MS, 900 * MS]);
     lock.ask(4_900);
     lock.fail(5_900, Failure::Permanent);
-    assert_eq!(lock.after(5_900), [450 * MS, 900 * MS], "without a back-off");
+    assert_eq!(lock.after(5_900), [450 * MS, 900 * MS], "a quarter of what is left is less");
     lock.ask(6_800);
     lock.fail(7_800, Failure::Passing);
     assert_eq!(lock.after(7_800), [450 * MS, 900 * MS]);

@@ -93,7 +93,9 @@ type Outcome = Result<Arc<Open>, Failure>;
 struct Open {
     link: Box<dyn Link>,
     confirmations: Confirmations,
-    subscription: Listening,
+    subscription: Mutex<Listening>,
+    /// Listens anew, if that is what listened before.
+    anew: OnceLock<Lookout>,
 }
 
 impl Session {
@@ -158,7 +160,7 @@ impl Session {
     /// Why nobody listens to releases, if nobody does.
     pub(super) fn deaf(&self) -> Option<String> {
         match &*self.0.connections() {
-            Connections::Open(open) => open.subscription.as_ref().err().cloned(),
+            Connections::Open(open) => open.listening().as_ref().err().cloned(),
             _ => None,
         }
     }
@@ -302,6 +304,13 @@ impl Script {
     }
 }
 
+impl Open {
+    fn listening(&self) -> MutexGuard<'_, Listening> {
+        // Held for a look or an assignment only.
+        self.subscription.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Drop for Session {
     fn drop(&mut self) {
         // The attempts hold what is shared, too.
@@ -315,7 +324,11 @@ impl Opening {
         self.under_way += 1;
         let (shared, outcome, kept) = (Arc::clone(shared), Arc::clone(&self.outcome), self.kept.clone());
         let attempt = async move {
+            let listens = kept.is_some();
             let opened = shared.attempt(kept).await.map(Arc::new);
+            if let (true, Ok(open)) = (listens, &opened) {
+                shared.listen_anew(open);
+            }
             shared.attempted(opened, &outcome);
         };
         self.attempts.push(tokio::spawn(attempt).abort_handle());
@@ -349,7 +362,8 @@ impl Shared {
             }
         };
         let (link, subscription) = tokio::try_join!(link, listening)?;
-        Ok(Open { link, confirmations: Confirmations::default(), subscription })
+        let (subscription, anew) = (Mutex::new(subscription), OnceLock::new());
+        Ok(Open { link, confirmations: Confirmations::default(), subscription, anew })
     }
 
     /// Takes in what has become of an attempt.
@@ -385,7 +399,7 @@ impl Shared {
         self.failing.store(true, Ordering::Relaxed);
         let mut connections = self.connections();
         if matches!(&*connections, Connections::Open(open) if Arc::ptr_eq(open, failed)) {
-            let listening = failed.subscription.as_ref().ok().and_then(Option::clone);
+            let listening = failed.listening().as_ref().ok().and_then(Option::clone);
             *connections = Connections::None(listening.filter(|_| silent));
         }
     }

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::connection::{Failure, Heard, Subscription};
+use tokio::time::sleep;
+
+use super::super::connection::{Failure, Heard, Lookout, Subscription};
 use super::super::failure::denied;
-use super::Shared;
+use super::{Open, Shared, patience};
 use crate::group::GroupName;
 
 /// What listens, if there is something to listen to. If the server does not permit it: what it said.
@@ -22,6 +24,27 @@ pub(super) enum Subject {
 }
 
 impl Shared {
+    /// What listened before goes on until something else does: it may have been left behind by a name or a proxy that leads
+    /// elsewhere by now, or be about to come back.
+    pub(super) fn listen_anew(self: &Arc<Self>, open: &Arc<Open>) {
+        let (of, shared) = (Arc::downgrade(open), Arc::downgrade(self));
+        let task = async move {
+            // First of all come the calls that wait.
+            while let Some(wait) = shared.upgrade().map(|shared| shared.timeout) {
+                sleep(wait).await;
+                let Some(shared) = shared.upgrade() else { return };
+                let Ok(listening) = shared.subscribe(patience(shared.timeout)).await else { continue };
+                if let Some(open) = of.upgrade() {
+                    let before = std::mem::replace(&mut *open.listening(), listening);
+                    drop(before);
+                    shared.announcer.gap();
+                }
+                return;
+            }
+        };
+        let _ = open.anew.set(Lookout::over(task));
+    }
+
     pub(super) async fn subscribe(self: &Arc<Self>, patience: Duration) -> Result<Listening, Failure> {
         if self.channels.is_empty() {
             return Ok(Ok(None));

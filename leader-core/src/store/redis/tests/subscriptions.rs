@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
+use super::super::RedisStore;
 use super::super::connection::{Failure, Heard, Reply, Subscription};
 use super::proxy::Proxy;
 use super::server::Server;
 use super::{AMPLE, SHORT, client, store_at};
+use crate::error::StoreError;
 use crate::group::GroupName;
 use crate::identity::{Candidate, Incarnation, InstanceId};
-use crate::store::{Announcement, Batch, Command, LeaseStore, Op};
+use crate::store::{Announcement, Batch, Command, LeaseStore, Op, Session};
 use crate::testing::Listener;
 
 struct Ear {
@@ -153,34 +155,69 @@ async fn a_dropped_subscription_closes_its_socket_at_once() {
     tokio::time::timeout(AMPLE, proxy.left()).await.unwrap();
 }
 
+/// An elector's session that was not answered in time, and what then comes of it.
+struct Silenced {
+    server: Server,
+    listener: Listener,
+    store: RedisStore,
+    command: Command,
+    /// The connections that listened and called before.
+    before: [Vec<String>; 2],
+}
+
+impl Silenced {
+    async fn new(timeout: Duration) -> Option<Self> {
+        let server = Server::start(&[])?;
+        let group = GroupName::new("g").unwrap();
+        let candidate = Candidate { id: InstanceId::new("me").unwrap(), incarnation: Incarnation::random() };
+        let (session, listener) = Listener::new(candidate.clone(), [group.clone()]);
+        let store = store_at(&server.url());
+        store.connect(Session { timeout, ..session }).await.unwrap();
+        let command = Command { group, candidate, ttl: AMPLE, op: Op::Inspect };
+        let mut silenced = Self { server, listener, store, command, before: [vec![], vec![]] };
+        silenced.ask(AMPLE).await.unwrap();
+        silenced.before = ["pubsub", "normal"].map(|kind| silenced.ids(kind));
+        assert_eq!(silenced.before[0].len(), 1);
+        silenced.server.stop();
+        silenced.ask(SHORT).await.unwrap_err();
+        silenced.server.resume();
+        silenced.ask(AMPLE).await.unwrap();
+        Some(silenced)
+    }
+
+    async fn ask(&self, timeout: Duration) -> Result<(), StoreError> {
+        let batch = Batch { commands: vec![self.command.clone()], timeout };
+        LeaseStore::execute(&self.store, batch).await.map(drop)
+    }
+
+    fn ids(&self, kind: &str) -> Vec<String> {
+        let Reply::Text(list) = self.server.ask(&["CLIENT", "LIST", "TYPE", kind]) else { panic!() };
+        list.lines().map(|line| line.split(' ').next().unwrap().to_owned()).collect()
+    }
+}
+
 /// Where packets are lost, each connection that has to be opened can take long.
 #[tokio::test]
 async fn what_listens_stays_when_a_call_gets_no_answer_in_time() {
-    let Some(server) = Server::start(&[]) else { return };
-    let group = GroupName::new("g").unwrap();
-    let candidate = Candidate { id: InstanceId::new("me").unwrap(), incarnation: Incarnation::random() };
-    let (session, mut listener) = Listener::new(candidate.clone(), [group.clone()]);
-    let store = store_at(&server.url());
-    store.connect(session).await.unwrap();
-    let inspect = async |timeout| {
-        let command = Command { group: group.clone(), candidate: candidate.clone(), ttl: AMPLE, op: Op::Inspect };
-        LeaseStore::execute(&store, Batch { commands: vec![command], timeout }).await
-    };
-    let ids = |kind| match server.ask(&["CLIENT", "LIST", "TYPE", kind]) {
-        Reply::Text(list) => list.lines().map(|line| line.split(' ').next().unwrap().to_owned()).collect::<Vec<_>>(),
-        other => panic!("{other:?}"),
-    };
-    inspect(AMPLE).await.unwrap();
-    let (listening, calling) = (ids("pubsub"), ids("normal")[0].clone());
-    assert_eq!(listening.len(), 1);
-    server.stop();
-    inspect(SHORT).await.unwrap_err();
-    server.resume();
-    inspect(AMPLE).await.unwrap();
-    assert_eq!(ids("pubsub"), listening);
-    assert!(!ids("normal").contains(&calling), "a command may be stuck there");
+    let Some(mut silenced) = Silenced::new(AMPLE).await else { return };
+    assert_eq!(silenced.ids("pubsub"), silenced.before[0]);
+    assert!(!silenced.ids("normal").contains(&silenced.before[1][0]), "a command may be stuck there");
     // Who waits for its next attempt need not, and it still hears.
-    assert_eq!(listener.heard().await, Some(Announcement::Gap));
-    server.ask(&["PUBLISH", "leader:g", ""]);
-    assert_eq!(listener.heard().await, Some(Announcement::Released(group)));
+    assert_eq!(silenced.listener.heard().await, Some(Announcement::Gap));
+    silenced.server.ask(&["PUBLISH", "leader:g", ""]);
+    assert_eq!(silenced.listener.heard().await, Some(Announcement::Released(silenced.command.group.clone())));
+}
+
+/// Or it would stay with a server that the address does not mean any more.
+#[tokio::test]
+async fn what_stayed_is_replaced_and_nothing_is_missed_meanwhile() {
+    let Some(mut silenced) = Silenced::new(SHORT).await else { return };
+    assert_eq!(silenced.listener.heard().await, Some(Announcement::Gap));
+    assert_eq!(silenced.listener.heard().await, Some(Announcement::Gap));
+    while silenced.ids("pubsub").len() != 1 {
+        tokio::task::yield_now().await;
+    }
+    assert_ne!(silenced.ids("pubsub"), silenced.before[0]);
+    silenced.server.ask(&["PUBLISH", "leader:g", ""]);
+    while silenced.listener.heard().await != Some(Announcement::Released(silenced.command.group.clone())) {}
 }
