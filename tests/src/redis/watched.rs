@@ -137,36 +137,30 @@ impl Watched {
     /// # Panics
     /// If that does not come about.
     pub fn until_promoted(&self, old: usize) -> Promoted {
-        let mut seen = Seen::new(self, old, &[]);
+        let mut seen = Seen::new(self, old);
         eventually("another server is the primary, and the sentinels agree on it", || {
             seen.look(self);
             self.agreed().and_then(|server| seen.promoted(server))
         })
     }
 
-    /// Waits until another server than this one is a primary and a sentinel names it, whether or not another one follows it. These
-    /// take themselves for the primary already: each of them does not count until it has been seen to follow.
+    /// Waits until more than half of the sentinels name another server than this one, and it takes writes; whether or not another
+    /// one is about to follow it, and however many servers take themselves for the primary.
     ///
     /// # Panics
     /// If that does not come about.
-    pub fn until_promoted_beside(&self, old: usize, believers: &[usize]) -> Promoted {
-        let mut seen = Seen::new(self, old, believers);
-        eventually("another server is a primary, and a sentinel names it", || {
-            seen.look(self);
-            (0..self.servers.len()).find_map(|server| seen.promoted(server))
+    pub fn until_replaced(&self, old: usize) -> Promoted {
+        let mut seen = Seen::new(self, old);
+        eventually("another server is the primary for most sentinels", || {
+            let names = seen.look(self);
+            let most = names.iter().position(|names| *names > self.sentinels.len() / 2);
+            most.and_then(|server| seen.promoted(server))
         })
     }
 
-    /// Waits until the sentinels agree on a primary. Which server that is.
-    ///
-    /// # Panics
-    /// If they do not.
-    pub fn until_agreed(&self) -> usize {
-        eventually("the sentinels agree on a primary", || self.agreed())
-    }
-
     /// Which server more than half of the sentinels name and have reached, while none is about to make another one the primary.
-    fn agreed(&self) -> Option<usize> {
+    #[must_use]
+    pub fn agreed(&self) -> Option<usize> {
         let mut reached = vec![0; self.servers.len()];
         for about in self.sentinels.iter().filter_map(about) {
             let flags = about.get("flags")?;
@@ -234,35 +228,35 @@ struct Seen {
     took_writes: Vec<Option<BootInstant>>,
     /// When a sentinel was first seen to name each.
     named: Vec<Option<BootInstant>>,
-    believers: Vec<usize>,
 }
 
 impl Seen {
-    fn new(watched: &Watched, old: usize, believers: &[usize]) -> Self {
+    fn new(watched: &Watched, old: usize) -> Self {
         let never = vec![None; watched.servers.len()];
-        Self { old, took_writes: never.clone(), named: never, believers: believers.to_vec() }
+        Self { old, took_writes: never.clone(), named: never }
     }
 
-    fn look(&mut self, watched: &Watched) {
+    /// How many sentinels name each server now.
+    fn look(&mut self, watched: &Watched) -> Vec<usize> {
         for number in (0..watched.servers.len()).filter(|number| *number != self.old) {
             match watched.is_primary(number) {
-                Some(true) if !self.believers.contains(&number) => {
+                Some(true) => {
                     self.took_writes[number].get_or_insert_with(BootInstant::now);
                 }
-                Some(false) => {
-                    self.took_writes[number] = None;
-                    self.believers.retain(|believer| *believer != number);
-                }
-                Some(true) | None => {}
+                Some(false) => self.took_writes[number] = None,
+                None => {}
             }
         }
+        let mut names = vec![0; watched.servers.len()];
         for sentinel in &watched.sentinels {
             let question = ["SENTINEL", "get-master-addr-by-name", SERVICE];
             let Ok((ip, port)) = sentinel.try_command::<(String, u16)>(&question) else { continue };
             if let Some(number) = watched.at(&ip, port) {
                 self.named[number].get_or_insert_with(BootInstant::now);
+                names[number] += 1;
             }
         }
+        names
     }
 
     fn promoted(&self, server: usize) -> Option<Promoted> {

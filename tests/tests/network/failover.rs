@@ -70,19 +70,20 @@ fn a_leader_that_no_replica_knew_of_is_doubled_where_the_script_has_no_quarantin
 #[allow(clippy::print_stderr)]
 fn flapping(times: usize) {
     let Some((mut scene, first)) = Scene::new(SHORT, &HASTY, |_| {}) else { return };
-    let (mut primary, began) = (0, BootInstant::now());
+    let began = BootInstant::now();
     for round in 1..=times {
         // One at least has to be there to take its place.
         let Scene { fleet, watched, .. } = &mut scene;
-        fleet.until("a replica is in step", |_| {
+        let primary = fleet.until("the sentinels agree on a primary, and a replica is in step", |_| {
+            let primary = watched.agreed()?;
             let info: String = watched.servers[primary].try_command(&["INFO", "replication"]).ok()?;
-            info.contains("state=online").then_some(())
+            info.contains("state=online").then_some(primary)
         });
         let is_old = |server: &usize| *server != primary && watched.is_primary(*server) == Some(true);
         let believers: Vec<_> = (0..watched.servers.len()).filter(is_old).collect();
         watched.servers[primary].stop();
         let fault = BootInstant::now();
-        let new = watched.until_promoted_beside(primary, &believers);
+        let new = watched.until_replaced(primary);
         watched.servers[primary].cont();
         let view = leads_at(fleet, "a failover", new.named.saturating_add(SHORT));
         let leaderless = fleet.read_logs().leaderless_ns("default", fault.as_nanos(), view.ended_ns);
@@ -94,7 +95,6 @@ fn flapping(times: usize) {
             view.instance,
             view.term
         );
-        primary = watched.until_agreed();
     }
     let last = leads_at(&mut scene.fleet, "all failovers", BootInstant::now());
     let took = BootInstant::now().saturating_since(began);
